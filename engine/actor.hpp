@@ -25,8 +25,6 @@ namespace ojs_shm::engine {
 
 struct PastJob;   // restore.hpp
 struct Report;    // report.hpp
-struct PoolSpec;  // pools.hpp
-struct PoolView;
 class Workflows;  // workflows.hpp
 class Crons;      // crons.hpp
 
@@ -96,14 +94,10 @@ class Actor final : private Search {
 
   // ---- taking out (fetch.cpp)
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
-  /// From the queue of a pool whose turn it is (pools.cpp).
-  Outcome fetch_from_pool(std::uint32_t pool, std::uint32_t lease_ms, bool lease_owned,
-                          Fetched& job);
-  /// From now on this handle works for a pool: also its isolated queues have jobs for it.
-  void join_pool(std::uint32_t pool, std::uint32_t concurrency);
-  void serve_pool(std::uint32_t pool);  ///< without a seat, to look in the name of a worker
-  void work_as(WorkerKey worker, bool for_client = false);  ///< for whom it takes from now on
-  using Search::sees_work;
+  /// From the queue of its pool whose turn it is.
+  Outcome fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  PoolWorker& pool_worker() { return pool_worker_; }  ///< for whom it takes
+  using Search::has_waiting, Search::sees_work;
 
   // ---- ending (settle.cpp)
   Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
@@ -147,21 +141,7 @@ class Actor final : private Search {
 
   using Search::gather_tenants, Search::set_fairness;
 
-  // ---- pools of workers (pools.cpp)
-  /// Makes or changes the pool. Its next fetch follows it, over the whole backlog.
-  Outcome set_pool(std::string_view name, const PoolSpec& spec, bool& made);
-  Outcome remove_pool(std::string_view name);
-  /// What this worker has in hand has become as much as it may have, or less.
-  void seem_laden(bool laden);
-
-  /// Whether the queue has an available job for any. If not, pools know (schedule_watch.cpp).
-  bool has_waiting(std::uint32_t queue);
-
-  // ---- limits (limits.cpp)
-  Outcome set_limit(std::string_view name, const LimitSettings& settings);
-  Outcome clear_limit(std::string_view name);
-  Outcome bring_limit(std::string_view name, const LimitSettings& settings, std::uint32_t& key);
-  using LimitGate::take_under, LimitGate::tend_limits;
+  using LimitGate::let_more_begin, LimitGate::tend_limits;
 
   // ---- time (due.cpp), called by the supervisor
   /// Sees to what is due in the slot; when something is due there next, 0 for never.
@@ -204,7 +184,6 @@ class Actor final : private Search {
     near_ = {q, &store_.queue(q), &tally(q)};
     plain_look_.forget();
   }
-  Seat<Word> settler(Word& word) const { return {word, owner_, shm::Point::kSettlerSet}; }
   // drop.cpp
   Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
                             std::uint64_t cost, std::span<TenantCharge> charges,
@@ -233,12 +212,6 @@ class Actor final : private Search {
   void follow_aging(QueueRecord& queue);
   void follow_maintenance();
   void end_maintenance_change();
-  bool settle_quiet(std::uint32_t queue);
-  bool see_pool(std::uint32_t pool);
-  void settle_pools();
-  void follow_pools();
-  void count_served(std::uint32_t queue, unsigned place);
-  void recount_backlog(std::uint32_t queue);
   Outcome remember(const PastJob& past, std::uint32_t slot, JobRecord& job);
   Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
                        Control filling);
@@ -294,13 +267,10 @@ class Actor final : private Search {
 
   void mark_member(const Membership& member, bool failed) override;
   void advance_workflow(const Membership& member) override;
-  std::uint32_t limit_of_worker() const override;
-  friend struct LimitSetter;
   friend class Workflows;
   friend class Crons;
   friend class DeadLetters;
   friend class QueueEnd;
-  void relieve_settler();
 
   std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);
   void repair_shared();
@@ -327,12 +297,6 @@ class Actor final : private Search {
   std::unique_ptr<Crons> crons_;          ///< the same
 
   Conflicts conflicts_;
-  std::unique_ptr<PoolView> pool_view_;
-  static constexpr std::uint8_t kPassesBeforeQuiet = 8;
-  std::array<std::uint8_t, 64> found_quiet_{};  ///< by queue: fetches for a pool that found nothing
-  WorkerKey worker_;
-  std::uint32_t works_for_ = 0;  ///< worker and pool, for JobRecord::pool_word
-  std::uint64_t pool_name_ = 0;  ///< its hash: another may stand in its place
   std::uint32_t last_queue_ = kNoIndex;
   std::string last_queue_name_, last_type_;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/patience.hpp"
+#include "engine/queue_flags.hpp"
 #include "engine/refill.hpp"
 #include "engine/room.hpp"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/queue_flags.hpp"
 #include "engine/unique_keys.hpp"
 #include "engine/workflow_look.hpp"
 #include "shm/parking.hpp"

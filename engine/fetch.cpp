@@ -4,7 +4,6 @@
 #include "engine/actor.hpp"
 #include "engine/crons.hpp"
 #include "engine/look.hpp"
-#include "engine/pools.hpp"
 #include "engine/probes.hpp"
 #include "engine/workflows.hpp"
 
@@ -19,10 +18,6 @@ Actor::Actor(Store& store, std::uint32_t lane)
       ranks_(store.convention()),
       default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {
   near_ = {0, &store_.queue(0), tallies_};
-  // at once, for workers that fetch once and go
-  found_quiet_.fill(kPassesBeforeQuiet - 1);
-  self_.counters[kPoolSeat].set_ordered(
-      0, Point::kNone);  // NO CRASH POINT: a seat means nothing without its lane
 }
 
 Actor::~Actor() = default;
@@ -34,6 +29,18 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
     case Straight::kAside: break;
   }
   return fetch_in_order(q, lease_ms, lease_owned, out);
+}
+
+Outcome Actor::fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+  PoolTour tour;
+  for (std::uint32_t q = 0;;) {
+    if (const Outcome chosen = pool_worker_.choose(tour, q); chosen != Outcome::kOk) return chosen;
+    if (fetch(q, lease_ms, lease_owned, out) == Outcome::kOk) {
+      pool_worker_.count_served(tour);
+      return Outcome::kOk;
+    }
+    if (pool_worker_.passed(tour)) settle_quiet(q);
+  }
 }
 
 /// From a queue with options.
@@ -99,8 +106,8 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
                  bool lease_owned, std::uint64_t now, Fetched& out) {
   const Control active = claimed.to(kSlotActive, lease_owned ? shm::kLeaseOwner : owner_);
   out.word = active.word;
-  if (job.pool_word.get() != works_for_) [[unlikely]]
-    job.pool_word.set(works_for_);
+  if (job.pool_word.get() != pool_worker_.pool_word()) [[unlikely]]
+    job.pool_word.set(pool_worker_.pool_word());
   out.id = job.id();
   out.rank = rank_of_ring(claimed.ring());
   out.attempt = static_cast<std::uint16_t>(job.attempt.get() + 1);

@@ -5,6 +5,7 @@
 
 #include "engine/flow_line.hpp"
 #include "engine/look.hpp"
+#include "engine/queue_flags.hpp"
 #include "engine/search.hpp"
 #include "engine/tenant_turns.hpp"
 

@@ -29,7 +29,7 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 /// Whether a queue's own key, or that of this lane's worker, lets anything begin.
 [[gnu::noinline]] bool LimitGate::gate_open(const QueueRecord& queue) {
   const std::uint64_t now = store_.now_ms();
-  for (const std::uint64_t key : {queue.limit.load(), std::uint64_t{worker_limit_} + 1}) {
+  for (const std::uint64_t key : {queue.limit.load(), std::uint64_t{worker_limit()} + 1}) {
     if (key == 0 || key > store_.limit_keys()) continue;
     std::uint64_t at = 0;
     if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at))
@@ -69,7 +69,7 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 [[gnu::noinline]] LimitGate::Passage LimitGate::pass_limits(std::uint32_t q, std::uint32_t slot,
                                                             JobRecord& job, Control claimed,
                                                             std::uint64_t now) {
-  const std::uint32_t worker_limit = limit_of_worker();
+  const std::uint32_t worker_limit = pool_worker_.limit_now();
   if (worker_limit != kNoIndex) job.limits.set(with_second(job.limits.get(), worker_limit));
   const LimitList keys = limits_of(store_, slot, job, worker_limit != kNoIndex);
   if (keys.empty()) return Passage::kPasses;
@@ -245,7 +245,7 @@ bool LimitGate::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned 
   LimitList keys = limits_of(store_, slot, job, held);
   const Permits permits(store_);
   if (held)  // one that was at work before its pool had a limit names none
-    if (const std::uint32_t key = limit_of_worker(); key != kNoIndex) keys.add(key, true);
+    if (const std::uint32_t key = pool_worker_.limit_now(); key != kNoIndex) keys.add(key, true);
   if (held)
     for (unsigned i = 0; i < keys.count; ++i)
       permits.give(store_.limit_key(keys.key[i]).permits, Permit(slot, job.generation.get()));

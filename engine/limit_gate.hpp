@@ -6,20 +6,18 @@
 
 #include "engine/limits.hpp"
 #include "engine/mover.hpp"
+#include "engine/pool_worker.hpp"
 
 namespace ojs_shm::engine {
 
 /// What a lane does for limits: it asks the keys of a job that it has claimed, parks what they hold
-/// back, and lets go what may begin. Setting a limit is an Actor's (limits.cpp).
+/// back, and lets go what may begin. LimitSetter sets limits.
 class LimitGate : protected Mover {
  protected:
-  using Mover::Mover;
+  LimitGate(Store& store, std::uint32_t lane) : Mover(store, lane), pool_worker_(store_, self_) {}
   ~LimitGate() = default;
 
-  /// Jobs that this handle takes from now on need a permit of this key too; kNoIndex: no longer.
-  void take_under(std::uint32_t key) { worker_limit_ = key; }
-  /// The key on what this lane's worker takes, as it was last asked for, or kNoIndex.
-  std::uint32_t worker_limit() const { return worker_limit_; }
+  std::uint32_t worker_limit() const { return pool_worker_.limit(); }
 
   // ---- of a fetch
   bool gate_open(const QueueRecord& queue);
@@ -45,9 +43,9 @@ class LimitGate : protected Mover {
   void wait_with_limits() { mending_ = true; }  ///< until mend_limits() sees to all lots
   void mend_limits();
 
+  PoolWorker pool_worker_;
+
  private:
-  /// The limit on what this lane's worker takes, as it stands now.
-  virtual std::uint32_t limit_of_worker() const = 0;
   void follow_dispatch();
   unsigned take_limits(const LimitList& keys, Permit holder, std::uint64_t now);
   void hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
@@ -59,7 +57,6 @@ class LimitGate : protected Mover {
   bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
                    const shm::Peeked& head);
 
-  std::uint32_t worker_limit_ = kNoIndex;
   bool mending_ = false;
   std::vector<std::uint32_t> pending_lots_;  ///< to be looked into after the dispatch
 };

@@ -51,9 +51,9 @@ LimitsHold::~LimitsHold() {
 
 /// Whether no lane is at an enqueue under a key any more that began before.
 bool LimitSetter::others_are_through() const {
-  for (std::uint32_t lane = 0; lane < store.lanes(); ++lane)
+  for (std::uint32_t lane = 0; lane < store_.lanes(); ++lane)
     for (unsigned look = 0;
-         store.segment().lane(lane).counters[kLimitsHeld].get_ordered() != 0;  // PAIR limits-held
+         store_.segment().lane(lane).counters[kLimitsHeld].get_ordered() != 0;  // PAIR limits-held
          ++look) {
       if (look == kPatience) return false;
       shm::wait_for_another(look);
@@ -63,39 +63,40 @@ bool LimitSetter::others_are_through() const {
 
 /// Which keys must stay for what names them.
 std::vector<bool> LimitSetter::named_keys() const {
-  std::vector<bool> named(store.limit_keys(), false);
+  std::vector<bool> named(store_.limit_keys(), false);
   const auto name = [&](std::uint64_t key) {
     if (key < named.size()) named[key] = true;
   };
-  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
-    const JobRecord& job = store.job(slot);
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const JobRecord& job = store_.job(slot);
     const unsigned state = Control(job.control.load()).state();
     if (state == kSlotFree || state == kSlotFilling ||
         (is_finished(state) && !job.flags().has(Policy::kDead)))
       continue;
     name(own_limit(job.limits.get()));
-    if (store.parked(job)) name(store.lot(second_limit(job.limits.get())).key());
+    if (store_.parked(job)) name(store_.lot(second_limit(job.limits.get())).key());
   }
-  for (std::uint32_t q = 0; q < store.queue_count(); ++q) name(store.queue(q).limit.load() - 1);
+  for (std::uint32_t q = 0; q < store_.queue_count(); ++q) name(store_.queue(q).limit.load() - 1);
   return named;
 }
 
 /// What stands on a type or a tenant is looked up by each fetch, and a pool's key by each of its
 /// workers: they stay.
 bool LimitSetter::is_idle(std::uint32_t at, std::uint64_t now) const {
-  const LimitKey& key = store.limit_key(at);
+  const LimitKey& key = store_.limit_key(at);
   return (key.config.load() & (kLimitSetByOperator | kLimitOfType | kLimitOfTenant)) == 0 &&
-         !limit_name(store, at).starts_with(kPoolLimit) && Permits(store).count(key.permits) == 0 &&
-         Rates(store).begun(key, now) == 0 && key.next_us.load() <= now * 1000;
+         !limit_name(store_, at).starts_with(kPoolLimit) &&
+         Permits(store_).count(key.permits) == 0 && Rates(store_).begun(key, now) == 0 &&
+         key.next_us.load() <= now * 1000;
 }
 
 /// Makes a key that was given up as one that never was. May be cut off anywhere and begun again.
 void LimitSetter::clean(std::uint32_t at) {
-  LimitKey& key = store.limit_key(at);
+  LimitKey& key = store_.limit_key(at);
   for (Half& lot : key.lot) lot.store(0, Point::kLimitGivenUp);
-  for (std::uint32_t lot = 0; lot < store.lots(); ++lot)
-    if (store.lot(lot).key() == at) store.lot(lot).owner.store(kLotGone, Point::kLotTaken);
-  const Permits permits(store);
+  for (std::uint32_t lot = 0; lot < store_.lots(); ++lot)
+    if (store_.lot(lot).key() == at) store_.lot(lot).owner.store(kLotGone, Point::kLotTaken);
+  const Permits permits(store_);
   permits.set_limit(key.permits, at * 2, PermitSet::kNone);
   permits.drop(key.permits, at * 2);
   permits.drop(key.log, at * 2 + 1);
@@ -108,14 +109,14 @@ void LimitSetter::clean(std::uint32_t at) {
 
 /// Gives up what is not needed, but for the key that the caller has in mind. Returns how many.
 std::uint32_t LimitSetter::sweep(std::uint32_t keep) {
-  Word& turn = store.header().limit_turn;
+  Word& turn = store_.header().limit_turn;
   turn.fetch_add(1, Point::kLimitTurn);  // 1. PAIR limit-turn
   std::uint32_t given_up = 0;
   if (others_are_through()) {                      // 2
     const std::vector<bool> named = named_keys();  // 3
-    const std::uint64_t now = store.now_ms();
-    for (std::uint32_t at = 0; at < store.limit_keys(); ++at) {
-      LimitKey& key = store.limit_key(at);
+    const std::uint64_t now = store_.now_ms();
+    for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
+      LimitKey& key = store_.limit_key(at);
       const std::uint64_t name = key.name_hash.load();
       const bool stays = named[at] || at == keep || !is_idle(at, now);
       if (name <= kLimitGone || stays) continue;
@@ -131,10 +132,10 @@ std::uint32_t LimitSetter::sweep(std::uint32_t keep) {
 
 /// A key that was given up and has no other behind it in its row need not be passed by any more.
 void LimitSetter::forget_gone() {
-  const std::uint32_t keys = store.limit_keys();
+  const std::uint32_t keys = store_.limit_keys();
   for (std::uint32_t i = keys * 2; i > 0; --i) {
-    LimitKey& key = store.limit_key((i - 1) % keys);
-    if (key.name_hash.load() != kLimitGone || store.limit_key(i % keys).name_hash.load() != 0)
+    LimitKey& key = store_.limit_key((i - 1) % keys);
+    if (key.name_hash.load() != kLimitGone || store_.limit_key(i % keys).name_hash.load() != 0)
       continue;
     clean((i - 1) % keys);
     key.name_hash.store(0, Point::kLimitGivenUp);

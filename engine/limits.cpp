@@ -5,6 +5,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/limit_setter.hpp"
+#include "engine/queue_flags.hpp"
 #include "engine/rates.hpp"
 #include "shm/blocks.hpp"
 
@@ -149,24 +150,24 @@ std::uint32_t find_lot(const Store& store, const LimitKey& key, std::uint32_t qu
 // ---- setting ------------------------------------------------------------------------------------
 
 bool LimitSetter::begin() {
-  if (!actor.settler(store.header().limit_settler).take()) return false;
+  if (!seat().take()) return false;
   end_sweep();  // of none that is still at it
   return true;
 }
 
 void LimitSetter::end_sweep() {
-  if (Word& turn = store.header().limit_turn; turn.load() % 2 != 0)
+  if (Word& turn = store_.header().limit_turn; turn.load() % 2 != 0)
     turn.fetch_add(1, Point::kLimitTurn);
 }
 
-void LimitSetter::end() { actor.settler(store.header().limit_settler).leave(); }
+void LimitSetter::end() { seat().leave(); }
 
 /// A place that is free, or that was given up.
 std::uint32_t LimitSetter::place_for(std::uint64_t hash) const {
   // never full, so that look-ups stay short
-  for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i)
-    if (const auto at = static_cast<std::uint32_t>((hash + i) % store.limit_keys());
-        store.limit_key(at).name_hash.load() <= kLimitGone)
+  for (std::uint32_t i = 0; i < store_.limit_keys() * 7 / 8; ++i)
+    if (const auto at = static_cast<std::uint32_t>((hash + i) % store_.limit_keys());
+        store_.limit_key(at).name_hash.load() <= kLimitGone)
       return at;
   return kNoIndex;
 }
@@ -174,12 +175,12 @@ std::uint32_t LimitSetter::place_for(std::uint64_t hash) const {
 /// The key of that name, made if need be; the caller is the settler. No lane sees a key before its
 /// hash, which comes last.
 std::uint32_t LimitSetter::name_key(std::string_view name) {
-  if (const std::uint32_t known = find_limit(store, name); known != kNoIndex) return known;
+  if (const std::uint32_t known = find_limit(store_, name); known != kNoIndex) return known;
   const std::uint64_t hash = hash_limit(name);
   std::uint32_t at = place_for(hash);
   if (at == kNoIndex && sweep(kNoIndex) != 0) at = place_for(hash);
   if (at == kNoIndex) return kNoIndex;
-  LimitKey& key = store.limit_key(at);
+  LimitKey& key = store_.limit_key(at);
   if (key.name_hash.load() == kLimitGone) clean(at);
   shm::copy_in(key.name, name.data(), name.size());  // NO CRASH POINT: the hash comes last
   key.name_length.store(name.size(), Point::kLimitNamed);
@@ -197,9 +198,9 @@ Outcome LimitSetter::write(std::uint32_t at, const LimitSettings& settings, bool
 
 Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
                                   bool fresh) {
-  LimitKey& key = store.limit_key(at);
-  const Permits permits(store);
-  store.header().limit_settler.store(actor.owner_ | (at + 1ULL) << 32, Point::kSettlerSet);
+  LimitKey& key = store_.limit_key(at);
+  const Permits permits(store_);
+  store_.header().limit_settler.store((actor_.lane() + 1) | (at + 1ULL) << 32, Point::kSettlerSet);
   if (settings.sliding && !permits.set_limit(key.log, at * 2 + 1, settings.rate))
     return Outcome::kNoLimits;
   const bool was_limited = PermitSet::limit_of(key.permits.limit.load()) != PermitSet::kNone;
@@ -222,25 +223,25 @@ Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& setting
 /// Whether a worker of the pool has the job.
 bool LimitSetter::at_work_for(std::uint32_t pool, const JobRecord& job) const {
   const std::uint32_t owner = Control(job.control.load()).owner();
-  if (owner == 0 || owner > store.lanes()) return false;
-  return PoolSeat(store.segment().lane(owner - 1).counters[kPoolSeat].get_ordered()).at(pool);
+  if (owner == 0 || owner > store_.lanes()) return false;
+  return PoolSeat(store_.segment().lane(owner - 1).counters[kPoolSeat].get_ordered()).at(pool);
 }
 
 /// Jobs of the key that were at work before it had a limit take permits of their own. A job that is
 /// being claimed meanwhile has either seen the limit, or is seen here. In the end the limit moves
 /// once more, so that no lane goes by what it counted before.
 bool LimitSetter::adopt(std::uint32_t at) {
-  LimitKey& key = store.limit_key(at);
-  const Permits permits(store);
-  const std::string name = limit_name(store, at);
+  LimitKey& key = store_.limit_key(at);
+  const Permits permits(store_);
+  const std::string name = limit_name(store_, at);
   const std::uint32_t pool =
-      name.starts_with(kPoolLimit) ? store.find_pool(name.substr(kPoolLimit.size())) : kNoIndex;
+      name.starts_with(kPoolLimit) ? store_.find_pool(name.substr(kPoolLimit.size())) : kNoIndex;
   bool room = true;
-  for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
-    const JobRecord& job = store.job(slot);
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const JobRecord& job = store_.job(slot);
     const Permit holder(slot, job.generation.get());
     if (!permits.holds(holder)) continue;
-    const LimitList list = limits_of(store, slot, job, true);
+    const LimitList list = limits_of(store_, slot, job, true);
     if (std::find(list.key.begin(), list.key.begin() + list.count, at) ==
             list.key.begin() + list.count &&
         (pool == kNoIndex || !at_work_for(pool, job)))
@@ -251,13 +252,12 @@ bool LimitSetter::adopt(std::uint32_t at) {
          room;
 }
 
-/// What workers of the pool have in hand when it gets a limit. False when another lane is setting
-/// limits.
 bool LimitSetter::count_at_work(std::uint32_t pool) {
-  const std::uint32_t at = find_limit(store, std::string(kPoolLimit).append(store.pool_name(pool)));
+  const std::uint32_t at =
+      find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool)));
   if (at == kNoIndex) return true;
   if (!begin()) return false;
-  store.header().limit_settler.store(actor.owner_ | (at + 1ULL) << 32, Point::kSettlerSet);
+  store_.header().limit_settler.store((actor_.lane() + 1) | (at + 1ULL) << 32, Point::kSettlerSet);
   adopt(at);
   end();
   return true;
@@ -270,16 +270,16 @@ void LimitSetter::follow(std::string_view name, std::uint32_t at) {
   if (name.starts_with(kTypeLimit)) kind = kLimitsTypes;
   if (name.starts_with(kTenantLimit)) kind = kLimitsTenants;
   if (kind != kLimitsJobs)
-    store.limit_key(at).config.fetch_or(kind == kLimitsTypes ? kLimitOfType : kLimitOfTenant,
-                                        Point::kSetChanged);
+    store_.limit_key(at).config.fetch_or(kind == kLimitsTypes ? kLimitOfType : kLimitOfTenant,
+                                         Point::kSetChanged);
   if (name.starts_with(kQueueLimit)) {
-    const std::uint32_t q = actor.ensure_queue(name.substr(kQueueLimit.size()));
+    const std::uint32_t q = actor_.ensure_queue(name.substr(kQueueLimit.size()));
     if (q == kNoIndex) return;
-    store.queue(q).limit.store(at + 1, Point::kSetChanged);
-    actor.set_flags(store.queue(q), 0, kLimited);
+    store_.queue(q).limit.store(at + 1, Point::kSetChanged);
+    set_flags(store_.queue(q), 0, kLimited);
     kind = kLimitsQueues;
   }
-  store.header().limiting.fetch_or(kind | kLimitsJobs, Point::kSetChanged);
+  store_.header().limiting.fetch_or(kind | kLimitsJobs, Point::kSetChanged);
 }
 
 namespace {
@@ -292,28 +292,27 @@ std::uint32_t queue_of(const Store& store, std::string_view name) {
 
 }  // namespace
 
-Outcome Actor::set_limit(std::string_view name, const LimitSettings& settings) {
-  if (name.starts_with(kQueueLimit) && ensure_queue(name.substr(kQueueLimit.size())) == kNoIndex)
+Outcome LimitSetter::define(std::string_view name, const LimitSettings& settings) {
+  if (name.starts_with(kQueueLimit) &&
+      actor_.ensure_queue(name.substr(kQueueLimit.size())) == kNoIndex)
     return Outcome::kNoQueues;
-  LimitSetter setter{*this, store_};
-  if (!setter.begin()) return Outcome::kBusy;
-  const std::uint32_t at = setter.name_key(name);
+  if (!begin()) return Outcome::kBusy;
+  const std::uint32_t at = name_key(name);
   // before the limit: a lane that claims a job from now on asks for it
-  if (at != kNoIndex) setter.follow(name, at);
-  const Outcome outcome =
-      at == kNoIndex ? Outcome::kNoLimits : setter.write(at, settings, true, false);
-  setter.end();
+  if (at != kNoIndex) follow(name, at);
+  const Outcome outcome = at == kNoIndex ? Outcome::kNoLimits : write(at, settings, true, false);
+  end();
   if (outcome != Outcome::kOk) return outcome;
-  let_more_begin(at, kLotsPerKey * 2);
+  actor_.let_more_begin(at, kLotsPerKey * 2);
   if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex)
-    bell_.wake_all(store_.queue(q));
+    actor_.bell().wake_all(store_.queue(q));
   return outcome;
 }
 
 /// 1. it stands as the job wants it: nothing to do; 2. an operator has set it: what jobs bring does
 ///    not count; 3. the last
 /// that was brought holds.
-Outcome Actor::bring_limit(std::string_view name, const LimitSettings& settings,
+Outcome LimitSetter::bring(std::string_view name, const LimitSettings& settings,
                            std::uint32_t& at) {
   at = find_limit(store_, name);
   const auto stands = [&] {
@@ -322,48 +321,44 @@ Outcome Actor::bring_limit(std::string_view name, const LimitSettings& settings,
             settings_of(store_.limit_key(at)) == settings);
   };
   if (stands() && store_.header().limit_turn.load() % 2 == 0) return Outcome::kOk;  // 1, 2
-  LimitSetter setter{*this, store_};
-  if (!setter.begin()) return Outcome::kBusy;
+  if (!begin()) return Outcome::kBusy;
   Outcome outcome = Outcome::kOk;
   const bool fresh = find_limit(store_, name) == kNoIndex;  // no job can have it yet
-  at = setter.name_key(name);
+  at = name_key(name);
   if (at == kNoIndex) {
     outcome = Outcome::kNoLimits;
   } else {
     store_.header().limiting.fetch_or(kLimitsJobs, Point::kSetChanged);
-    if (!stands()) outcome = setter.write(at, settings, false, fresh);  // 3
+    if (!stands()) outcome = write(at, settings, false, fresh);  // 3
   }
-  setter.end();
-  if (outcome == Outcome::kOk) let_more_begin(at, kLotsPerKey * 2);
+  end();
+  if (outcome == Outcome::kOk) actor_.let_more_begin(at, kLotsPerKey * 2);
   return outcome;
 }
 
-Outcome Actor::clear_limit(std::string_view name) {
+Outcome LimitSetter::clear(std::string_view name) {
   if (find_limit(store_, name) == kNoIndex) return Outcome::kNotFound;
-  LimitSetter setter{*this, store_};
-  if (!setter.begin()) return Outcome::kBusy;
+  if (!begin()) return Outcome::kBusy;
   const std::uint32_t at = find_limit(store_, name);
-  if (at != kNoIndex) setter.write(at, LimitSettings{}, false, true);
-  setter.end();
+  if (at != kNoIndex) write(at, LimitSettings{}, false, true);
+  end();
   if (at == kNoIndex) return Outcome::kNotFound;
-  let_more_begin(at, kLotsPerKey * 2);
+  actor_.let_more_begin(at, kLotsPerKey * 2);
   if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex)
-    bell_.wake_all(store_.queue(q));
+    actor_.bell().wake_all(store_.queue(q));
   return Outcome::kOk;
 }
 
-/// After a death while a limit was set: it stands as far as it was set, and counts what is at
-/// work.
-void Actor::relieve_settler() {
-  Word& word = store_.header().limit_settler;
-  if (!settler(word).ours()) return;
-  if (const std::uint64_t at = (word.load() >> 32) - 1; at < store_.limit_keys()) {
+void LimitSetter::end_change() {
+  if (!seat().ours()) return;
+  if (const std::uint64_t at = (store_.header().limit_settler.load() >> 32) - 1;
+      at < store_.limit_keys()) {
     const auto key = static_cast<std::uint32_t>(at);
     if (PermitSet::limit_of(store_.limit_key(key).permits.limit.load()) != PermitSet::kNone)
-      LimitSetter{*this, store_}.adopt(key);
+      adopt(key);
   }
-  LimitSetter{*this, store_}.end_sweep();
-  settler(word).leave();
+  end_sweep();
+  seat().leave();
 }
 
 }  // namespace ojs_shm::engine

@@ -10,7 +10,7 @@
 
 // Limits, for reading. A key's name says on what it stands: `queue:NAME` on a queue, `type:NAME` on
 // a type of jobs, any other name on the jobs that bring it (`tenant:ID`: on those of a tenant).
-// Setting them is an Actor's (limits.cpp).
+// LimitSetter sets them.
 
 namespace ojs_shm::engine {
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "engine/actor.hpp"
+#include "engine/queue_flags.hpp"
 
 // Maintenance of the whole segment. One word says whether it is on, and each queue has a bit that
 // follows it, beside that of its own pause: an operation on a plain queue looks at its bits anyway,
@@ -30,7 +31,7 @@ MaintenanceView look_at_maintenance(const Store& store) {
 
 Outcome Actor::set_maintenance(bool on, std::string_view reason) {
   EngineHeader& header = store_.header();
-  const Seat<Word> seat = settler(header.maintainer);
+  const Seat<Word> seat = settler(header.maintainer, lane_);
   if (!seat.take()) return Outcome::kBusy;
   const MaintenanceWord before(header.maintenance.load());
   const unsigned bank = 1 - before.bank();  // this one is not read
@@ -63,7 +64,7 @@ void Actor::follow_maintenance() {
 
 /// After the death of the lane that was changing it.
 void Actor::end_maintenance_change() {
-  const Seat<Word> seat = settler(store_.header().maintainer);
+  const Seat<Word> seat = settler(store_.header().maintainer, lane_);
   if (!seat.ours()) return;
   follow_maintenance();
   seat.leave();

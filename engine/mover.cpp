@@ -276,12 +276,6 @@ std::uint32_t Mover::collect_leaks() {
   return rings_.collect_leaks(std::move(linked), store_.ring_sets(), store_.root_rings());
 }
 
-std::uint64_t Mover::set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set) {
-  std::uint64_t flags = queue.flags.load();
-  while (!queue.flags.cas(flags, ((flags & ~clear) | set) + kFlagsEpoch, Point::kSetChanged)) {}
-  return flags;
-}
-
 [[gnu::noinline]] shm::Peeked Mover::oldest_in_front(std::uint32_t ring, unsigned number,
                                                      shm::Peeked head) {
   shm::Peeked best = head;

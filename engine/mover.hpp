@@ -75,9 +75,6 @@ class Mover : protected TenantAccounts {
   }
   OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
 
-  /// Changes bits of a queue's flags, and its epoch. Returns what they were.
-  static std::uint64_t set_flags(QueueRecord& queue, std::uint64_t clear, std::uint64_t set);
-
   // ---- places
   /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else
   /// into its ring.

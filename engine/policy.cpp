@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/queue_flags.hpp"
 #include "engine/smooth.hpp"
 
 // The order within a queue: ageing, weights of levels, parts. Each setting is one word, or is
@@ -101,7 +102,7 @@ Outcome Actor::set_level_weights(std::uint32_t q, std::span<const LevelWeight> w
   if (divisor != 0 && sum / divisor > Turn::kMostTurns) return Outcome::kTooLarge;
   const std::vector<std::uint16_t> cycle = smooth_schedule(amounts);
 
-  const Seat<Word> seat = settler(queue.settler);
+  const Seat<Word> seat = settler(queue.settler, lane_);
   if (!seat.take()) return Outcome::kBusy;
   const Turn before(queue.turn.load());
   const unsigned bank = 1 - before.bank();  // this one is not read

@@ -4,6 +4,7 @@
 
 #include "engine/crons.hpp"
 #include "engine/limit_setter.hpp"
+#include "engine/pools.hpp"
 #include "engine/probes.hpp"
 #include "engine/refill.hpp"
 #include "engine/registry.hpp"
@@ -221,7 +222,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   //    it was to wake, or that slept in its place, looks again.
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     QueueRecord& queue = store_.queue(i);
-    settler(queue.settler).leave_if_ours();
+    settler(queue.settler, lane_).leave_if_ours();
     dropper(queue).leave_if_ours();
     Word& waiters = queue.waiters[lane_ / 64];
     if ((waiters.load() >> (lane_ % 64) & 1) != 0)
@@ -231,13 +232,8 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   }
   Registry{*this}.release_dead();
   end_maintenance_change();
-  relieve_settler();
-  if (settler(store_.header().pools_settler).ours()) {
-    for (std::uint32_t pool = 0; pool < kPools; ++pool)
-      if (const auto plan = store_.pool_plan(pool); plan && plan->concurrency != 0)
-        LimitSetter{*this, store_}.count_at_work(pool);
-    settle_pools();
-  }
+  LimitSetter(*this).end_change();
+  Pools(*this).end_change();
   return mended;
 }
 
@@ -246,7 +242,7 @@ void Actor::repair_shared() {
   slots_.sweep_blocks();
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     if (Refill(store_.queue(i).refill.load()).pending()) settle_reserved(i);
-    if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(i);
+    if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(store_, i);
     if ((store_.queue(i).flags.load() & kTenants) != 0) gather_accounts(i, 100);
   }
   for (std::uint32_t at = 0; at < store_.accounts(); ++at)

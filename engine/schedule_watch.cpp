@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "engine/limits.hpp"
 
@@ -121,17 +120,6 @@ bool ScheduleWatch::has_permit(std::uint32_t pool) const {
   const std::uint32_t key =
       find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool)));
   return key != kNoIndex && may_begin(store_, store_.limit_key(key), store_.now_ms());
-}
-
-// ---- what the watch needs of its lane -----------------------------------------------------------
-
-bool Actor::has_waiting(std::uint32_t q) {
-  // An isolated queue shows its jobs to its own workers.
-  const std::uint32_t mine =
-      std::exchange(pool_, static_cast<std::uint32_t>(store_.queue(q).isolated.load()));
-  const bool waits = settle_quiet(q);
-  pool_ = mine;
-  return waits;
 }
 
 }  // namespace ojs_shm::engine

@@ -13,6 +13,8 @@
 
 namespace ojs_shm::engine {
 
+using shm::Point;
+
 Search::Search(Store& store, std::uint32_t lane)
     : Room(store, lane), look_(std::make_unique<Look>()) {}
 
@@ -67,11 +69,37 @@ bool Search::sees_work(std::uint32_t q) {
   return false;
 }
 
-bool Search::sees_work_past_gates(std::uint32_t q) {
-  past_gates_ = true;
-  const bool seen = sees_work(q);
+/// After a fetch found nothing: 1. announce it; 2. look, with all that a fetch does; 3. say that
+/// the queue is quiet, unless anything in the word has moved. A lane that makes a job available after
+/// our look finds the announcement, or what we say then, and takes it back; the look sees a job that
+/// was made available before. A queue that is shut is left alone: others may see it. Returns whether
+/// it may have a job.
+[[gnu::noinline]] bool Search::settle_quiet(std::uint32_t q) {
+  Word& word = store_.busy_word(q);
+  std::uint64_t found = word.load_seq_cst();
+  if (BusyWord::of(found, q) == BusyWord::kQuiet) return false;
+  if (BusyWord::of(found, q) == BusyWord::kBusy) {  // 1
+    const std::uint64_t quieting = BusyWord::with(found, q, BusyWord::kQuieting);
+    if (!word.cas_once(found, quieting, Point::kBusyCleared)) return true;
+    found = quieting;
+  }
+  past_gates_ = true;  // a limit that has no room hides no job for ever
+  const bool has_job = shut(store_.queue(q), store_.queue(q).flags.load()) || sees_work(q);  // 2
   past_gates_ = false;
-  return seen;
+  if (has_job) {
+    Bell::set_busy(word, q);
+    return true;
+  }
+  word.cas_once(found, BusyWord::with(found, q, BusyWord::kQuiet),
+                Point::kBusyCleared);  // 3. PAIR busy
+  return false;
+}
+
+bool Search::has_waiting(std::uint32_t q) {
+  sees_isolated_ = true;  // an isolated queue shows its jobs to its own workers
+  const bool waits = settle_quiet(q);
+  sees_isolated_ = false;
+  return waits;
 }
 
 void Search::tidy_index(const Look& look) {

@@ -26,8 +26,6 @@ class Search : protected Room {
   bool look(QueueRecord& queue, Look& look);
   /// Whether a fetch would find something: a full look, in total order after our last RMW.
   bool sees_work(std::uint32_t queue);
-  /// The same, of what a limit on the queue or the worker holds back as well.
-  bool sees_work_past_gates(std::uint32_t queue);
   bool unchanged(const QueueRecord& queue, const Look& look) const;
   template <bool kTrusting>
   OJS_SHM_INLINE bool first_live(shm::RingSet& rings, unsigned number, Look& look,
@@ -39,10 +37,16 @@ class Search : protected Room {
   OJS_SHM_INLINE void tidy_ring(shm::RingSet& rings, unsigned number, const Word& cell,
                                 std::uint64_t empty, unsigned of);
   void found_in(unsigned number) { passed_empty_[number % passed_empty_.size()] = 0; }
+  // ---- whether it may be said that a queue has no job
+  /// After a fetch found nothing. Whether the queue may have a job.
+  bool settle_quiet(std::uint32_t queue);
+  /// Whether the queue has an available job for any. If not, pools know.
+  bool has_waiting(std::uint32_t queue);
+
   /// Whether this handle gets no job of the queue, whatever it has.
   OJS_SHM_INLINE bool shut(const QueueRecord& queue, std::uint64_t flags) const {
     return (flags & (kShut | kIsolated)) != 0 &&
-           ((flags & kShut) != 0 || queue.isolated.load() != pool_);
+           ((flags & kShut) != 0 || !(sees_isolated_ || pool_worker_.owns(queue)));
   }
 
   // ---- in an order that is not plain (survey.cpp)
@@ -64,7 +68,6 @@ class Search : protected Room {
   void gather_tenants(std::uint32_t queue);
 
   std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
-  std::uint32_t pool_ = 0;      ///< whose isolated queues are this lane's too, plus one; 0: none
 
  private:
   friend struct TenantTurns;
@@ -77,7 +80,7 @@ class Search : protected Room {
   void gather_flows(std::uint32_t queue);
   void dissolve_flows(std::uint32_t queue);
 
-  bool past_gates_ = false;
+  bool past_gates_ = false, sees_isolated_ = false;
   std::array<std::uint8_t, 64> passed_empty_{};
 };
 

@@ -38,4 +38,9 @@ class Seat {
   shm::Point point_;
 };
 
+/// That of the lane which writes settings.
+inline Seat<shm::Word> settler(shm::Word& word, std::uint32_t lane) {
+  return {word, lane + 1, shm::Point::kSettlerSet};
+}
+
 }  // namespace ojs_shm::engine

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/events.hpp"
+#include "engine/limit_setter.hpp"
 #include "engine/limits.hpp"
 #include "engine/pools.hpp"
 #include "engine/samples.hpp"
@@ -30,12 +31,12 @@ void Stage::name_pool(std::uint32_t self) {
   engine::PoolSpec spec;
   spec.queues = {0};
   bool made = false;
-  if (world_.actor(self).set_pool(kLong, spec, made) != Outcome::kOk)
+  if (engine::Pools(world_.actor(self)).define(kLong, spec, made) != Outcome::kOk)
     wrong_ += "the pool was refused; ";
 }
 
 void Stage::name_key(std::uint32_t self) {
-  if (world_.actor(self).set_limit(kLong, {.concurrency = 3}) != Outcome::kOk)
+  if (engine::LimitSetter(world_.actor(self)).define(kLong, {.concurrency = 3}) != Outcome::kOk)
     wrong_ += "the limit was refused; ";
 }
 
@@ -69,7 +70,8 @@ void Stage::make_queue(std::uint32_t self) { name_queue(self); }
 /// As workers whose jobs count for its limit.
 void Stage::join_pool() {
   world_.serve_a_pool(1);
-  for (std::uint32_t lane = 0; lane < World::kFibers; ++lane) world_.actor(lane).join_pool(0, 0);
+  for (std::uint32_t lane = 0; lane < World::kFibers; ++lane)
+    world_.actor(lane).pool_worker().join(0, 0);
 }
 
 void Stage::take_shortly(std::uint32_t self) {
@@ -92,7 +94,7 @@ void Stage::limit_pool(std::uint32_t self) {
   spec.concurrency = 1;
   bool made = false;
   pool_limited_ = true;
-  if (world_.actor(self).set_pool("p", spec, made) != Outcome::kOk)
+  if (engine::Pools(world_.actor(self)).define("p", spec, made) != Outcome::kOk)
     wrong_ += "the pool was refused; ";
 }
 
@@ -127,7 +129,7 @@ std::string Stage::settings_text() {
   engine::PoolSpec spec;
   spec.queues = {0};
   bool made = false;
-  if (world_.actor(World::kJanitor).set_pool("p", spec, made) != Outcome::kOk)
+  if (engine::Pools(world_.actor(World::kJanitor)).define("p", spec, made) != Outcome::kOk)
     text += "the pool was refused; ";
   return text;
 }

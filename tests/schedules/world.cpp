@@ -164,12 +164,14 @@ void World::limit(std::uint32_t concurrency, std::uint32_t self) {
   engine::LimitSettings settings;
   settings.concurrency = limit_ = concurrency;
   limited_since_ = ~0ULL;
-  if (actor(self).set_limit("k", settings) != Outcome::kOk) wrong_ += "the limit was refused; ";
+  if (engine::LimitSetter(actor(self)).define("k", settings) != Outcome::kOk)
+    wrong_ += "the limit was refused; ";
   limited_since_ = Fibers::now();
 }
 
 void World::name_limit() {
-  if (actor(kJanitor).set_limit("k", {}) != Outcome::kOk) wrong_ += "the key was refused; ";
+  if (engine::LimitSetter(actor(kJanitor)).define("k", {}) != Outcome::kOk)
+    wrong_ += "the key was refused; ";
 }
 
 /// Only a sweep that was killed keeps it out for as long as it tries.
@@ -181,7 +183,8 @@ void World::put_brought(std::uint32_t self, unsigned job, std::uint8_t rank) {
   for (unsigned i = 0; i < 4 && outcome == Outcome::kLimitsMoved; ++i) {
     std::uint32_t key = engine::kNoIndex;
     spec.limits_turn = engine::limits_turn(*store_);
-    if (actor(self).bring_limit("b", {.concurrency = 2}, key) != Outcome::kOk) continue;
+    if (engine::LimitSetter(actor(self)).bring("b", {.concurrency = 2}, key) != Outcome::kOk)
+      continue;
     spec.limit = static_cast<std::uint16_t>(key + 1);
     outcome = actor(self).enqueue(spec, books.id);
   }
@@ -190,7 +193,7 @@ void World::put_brought(std::uint32_t self, unsigned job, std::uint8_t rank) {
 }
 
 void World::give_keys_up(std::uint32_t self) {
-  engine::LimitSetter setter{actor(self), *store_};
+  engine::LimitSetter setter(actor(self));
   if (!setter.begin()) return;
   setter.sweep({});
   setter.end();
@@ -281,7 +284,7 @@ void World::take_finish_twice(std::uint32_t self) {
 }
 
 Outcome World::fetch(std::uint32_t self, std::uint32_t queue) {
-  if (pool_queues_ != 0) return actor(self).fetch_from_pool(0, 0, false, held_[self]);
+  if (pool_queues_ != 0) return actor(self).fetch_from_pool(0, false, held_[self]);
   return actor(self).fetch(queue, 0, false, held_[self]);
 }
 
@@ -484,8 +487,9 @@ void World::serve_a_pool(unsigned queues) {
   for (unsigned q = 0; q < queues; ++q)
     spec.queues.push_back(actor(kJanitor).ensure_queue(q == 0 ? "q" : "r"));
   bool made = false;
-  if (actor(kJanitor).set_pool("p", spec, made) != Outcome::kOk) wrong_ += "the pool was refused; ";
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) actor(lane).serve_pool(0);
+  if (engine::Pools(actor(kJanitor)).define("p", spec, made) != Outcome::kOk)
+    wrong_ += "the pool was refused; ";
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) actor(lane).pool_worker().serve(0);
 }
 
 void World::lie_down(std::uint32_t self) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/events.hpp"
+#include "engine/limit_setter.hpp"
 #include "tests/schedules/world.hpp"
 
 namespace ojs_shm::test {
@@ -27,7 +28,8 @@ void World::rate(Rate kind, std::uint32_t most) {
     settings.sliding = kind == Rate::kSliding;
   if (kind == Rate::kPutsOff) settings.on_limit = engine::OnLimit::kReschedule;
   rate_ = most;
-  if (actor(kJanitor).set_limit("k", settings) != Outcome::kOk) wrong_ += "the rate was refused; ";
+  if (engine::LimitSetter(actor(kJanitor)).define("k", settings) != Outcome::kOk)
+    wrong_ += "the rate was refused; ";
 }
 
 /// No more than the rate have begun; the others are let go, for a lane that works off what is left.
@@ -37,7 +39,8 @@ std::string World::rate_text() {
   for (const unsigned job : limited_) begun += books_[job].takes.size();
   std::string text =
       begun <= rate_ + given_back_ ? "" : std::to_string(begun) + " began within a period; ";
-  if (actor(kJanitor).clear_limit("k") != Outcome::kOk) text += "the rate was not cleared; ";
+  if (engine::LimitSetter(actor(kJanitor)).clear("k") != Outcome::kOk)
+    text += "the rate was not cleared; ";
   const std::uint64_t later = store_->now_ms() + 2ULL * kWeeks;
   for (std::uint32_t slot = 0; slot < store_->slots(); ++slot)
     actor(kJanitor).tend(slot, store_->job(slot).generation.get(), later);

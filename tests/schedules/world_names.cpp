@@ -56,7 +56,7 @@ void World::set_pool(std::uint32_t self, std::string_view pool) {
   engine::PoolSpec spec;
   spec.queues = {0};
   bool made = false;
-  const Outcome outcome = actor(self).set_pool(pool, spec, made);
+  const Outcome outcome = engine::Pools(actor(self)).define(pool, spec, made);
   if (outcome == Outcome::kOk ? store_->find_pool(pool) == engine::kNoIndex
                               : outcome != Outcome::kBusy)
     wrong_ += "a pool was refused; ";

@@ -43,14 +43,14 @@ void World::direct_worker(std::uint32_t self, std::string_view id) {
 }
 
 void World::take_as(std::uint32_t self, std::string_view id) {
-  actor(self).work_as(engine::find_worker(*store_, id));
+  actor(self).pool_worker().work_as(engine::find_worker(*store_, id));
   if (!take(self)) return;
   books_[static_cast<unsigned>(holds_[self] - 1)].may_return = true;
   holds_[self] = 0;  // it is the worker's, until that is ended
 }
 
 void World::take_for_client(std::uint32_t self) {
-  actor(self).work_as({}, true);
+  actor(self).pool_worker().work_as({}, true);
   serves_[self] = true;
   take(self);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/limit_setter.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
@@ -183,7 +184,7 @@ Result<bool> Admin::set_pool(std::string_view name, const PoolSettings& settings
       return internal::error_of(engine::Outcome::kNoQueues, actor.store(), engine::kNoIndex, queue);
   }
   bool made = false;
-  if (const engine::Outcome outcome = actor.set_pool(name, spec, made);
+  if (const engine::Outcome outcome = engine::Pools(actor).define(name, spec, made);
       outcome != engine::Outcome::kOk)
     return internal::error_of(outcome, actor.store(), engine::kNoIndex, name);
   return made;
@@ -191,7 +192,7 @@ Result<bool> Admin::set_pool(std::string_view name, const PoolSettings& settings
 
 Status Admin::remove_pool(std::string_view name) {
   if (impl_->handle->closed()) return internal::closed();
-  const engine::Outcome outcome = impl_->handle->actor().remove_pool(name);
+  const engine::Outcome outcome = engine::Pools(impl_->handle->actor()).remove(name);
   if (outcome == engine::Outcome::kNotFound) return internal::no_pool(name);
   if (outcome != engine::Outcome::kOk)
     return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, name);
@@ -202,14 +203,14 @@ Status Admin::set_limit(std::string_view key, const RateLimit& limit) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_limit(key, limit, true); !checked) return checked;
   const engine::Outcome outcome =
-      impl_->handle->actor().set_limit(key, internal::settings_of(limit));
+      engine::LimitSetter(impl_->handle->actor()).define(key, internal::settings_of(limit));
   if (outcome == engine::Outcome::kOk) return {};
   return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
 }
 
 Status Admin::clear_limit(std::string_view key) {
   if (impl_->handle->closed()) return internal::closed();
-  const engine::Outcome outcome = impl_->handle->actor().clear_limit(key);
+  const engine::Outcome outcome = engine::LimitSetter(impl_->handle->actor()).clear(key);
   if (outcome == engine::Outcome::kOk) return {};
   if (outcome == engine::Outcome::kNotFound)
     return Error{Code::kNotFound,

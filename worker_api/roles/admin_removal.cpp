@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/admin.hpp>
 
+#include "engine/limit_setter.hpp"
 #include "engine/queue_end.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 
@@ -64,7 +65,7 @@ Result<std::uint64_t> Admin::delete_queue(std::string_view name, QueueDeletion j
   if (outcome == engine::Outcome::kWrongState) return unfinished(name, left);
   if (outcome != engine::Outcome::kOk) return internal::error_of(outcome, actor.store(), q, name);
   if (Status reset = set_queue(name, no_settings()); !reset) return reset.error();
-  (void)actor.clear_limit("queue:" + std::string(name));  // not found: it had none
+  (void)engine::LimitSetter(actor).clear("queue:" + std::string(name));  // not found: it had none
   end.finish(q, discarded);
   return discarded;
 }

@@ -105,7 +105,8 @@ Result<Handle*> Proxy::Impl::handle_of_pool(std::uint32_t pool, bool for_worker)
     if (!made) return made.error();
     known = std::move(made).value();
   }
-  for_worker ? known->actor().serve_pool(pool) : known->actor().join_pool(pool, 0);
+  engine::PoolWorker& worker = known->actor().pool_worker();
+  for_worker ? worker.serve(pool) : worker.join(pool, 0);
   return known.get();
 }
 
@@ -158,16 +159,16 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
     if (!serving) return serving.error();
     actor = &serving.value()->actor();
   }
-  actor->work_as(worker, request.held);
+  actor->pool_worker().work_as(worker, request.held);
   const std::size_t most = std::min(request.count, room_of(worker, pool));
   while (jobs.size() < most) {
     engine::Fetched got;
     got.body = &body;
-    const bool found = request.tenant ? take_of_tenant(*actor, pool, request, got)
-                       : pool == engine::kNoIndex
-                           ? take_from_queues(request, got)
-                           : actor->fetch_from_pool(pool, request.lease_ms, !request.held, got) ==
-                                 engine::Outcome::kOk;
+    const bool found =
+        request.tenant ? take_of_tenant(*actor, pool, request, got)
+        : pool == engine::kNoIndex
+            ? take_from_queues(request, got)
+            : actor->fetch_from_pool(request.lease_ms, !request.held, got) == engine::Outcome::kOk;
     if (!found) break;
     const auto snapshot = store().snapshot(got.slot);
     if (!snapshot || snapshot->control.word != got.word) continue;  // cancelled since

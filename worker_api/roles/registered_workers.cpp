@@ -257,7 +257,7 @@ Status Registration::enter(engine::Actor& actor) {
   const std::lock_guard lock(mutex_);
   key_ = entered.value();
   beat_at_ms_ = actor.store().now_ms();
-  actor.work_as(key_);
+  actor.pool_worker().work_as(key_);
   return {};
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <ojs_shm/admin.hpp>
-#include <ojs_shm/observer.hpp>
 
+#include "engine/limit_setter.hpp"
 #include "engine/restore.hpp"
 #include "engine/workflows.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -138,8 +138,8 @@ struct Import::Impl {
       set = admin->set_limit(given.key, given.limit);
     } else if (set = internal::check_limit(given.key, given.limit, false); set) {
       std::uint32_t key = engine::kNoIndex;
-      if (const auto outcome =
-              actor().bring_limit(given.key, internal::settings_of(given.limit), key);
+      if (const auto outcome = engine::LimitSetter(actor()).bring(
+              given.key, internal::settings_of(given.limit), key);
           outcome != engine::Outcome::kOk)
         return internal::error_of(outcome, handle->store(), engine::kNoIndex, given.key);
     }

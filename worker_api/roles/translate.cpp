@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/cron_look.hpp"
+#include "engine/limit_setter.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/names.hpp"
 #include "engine/workflow_look.hpp"
@@ -208,7 +209,7 @@ namespace {
   if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
   job.limits_turn = engine::limits_turn(actor.store());
   std::uint32_t key = engine::kNoIndex;
-  switch (actor.bring_limit(spec.limit->key, settings_of(spec.limit->limit), key)) {
+  switch (engine::LimitSetter(actor).bring(spec.limit->key, settings_of(spec.limit->limit), key)) {
     case engine::Outcome::kOk: break;
     case engine::Outcome::kBusy: return SpecFault::kBusy;
     default: return SpecFault::kNoLimits;

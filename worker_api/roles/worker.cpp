@@ -117,7 +117,7 @@ Status Worker::Impl::join_pool() {
   const bool named = !options.pool.empty();
   pool = handle->store().find_pool(named ? options.pool : "default");
   if (pool == engine::kNoIndex) return named ? Status(internal::no_pool(options.pool)) : Status();
-  actor().join_pool(pool, options.concurrency);
+  actor().pool_worker().join(pool, options.concurrency);
   names.resize(handle->store().max_queues());  // now: jobs keep views of them
   follow_pool();
   return {};
@@ -140,7 +140,7 @@ void Worker::Impl::follow_pool() {
       return store.job(held.first).control.load() != held.second;
     });
   const bool is_laden = in_hand.size() >= options.concurrency;
-  if (pool != engine::kNoIndex) actor().seem_laden(is_laden);
+  if (pool != engine::kNoIndex) actor().pool_worker().seem_laden(is_laden);
   return is_laden;
 }
 
@@ -184,7 +184,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
 [[gnu::noinline]] Status Worker::Impl::try_in_pool(Job& job) {
   engine::Fetched got;
   got.body = &job.body_;
-  switch (actor().fetch_from_pool(pool, options.lease_ms, options.lease_owned, got)) {
+  switch (actor().fetch_from_pool(options.lease_ms, options.lease_owned, got)) {
     case engine::Outcome::kOk: break;
     case engine::Outcome::kNotFound: return internal::no_pool(handle->store().pool_name(pool));
     default: return Error{Code::kEmpty, {}, {}, 0, 0, ""};
@@ -430,7 +430,7 @@ Result<int> Worker::event_fd() {
   if (!impl_->bell) {
     auto handle = Handle::make(segment());
     if (!handle) return handle.error();
-    if (impl_->pool != engine::kNoIndex) handle.value()->actor().serve_pool(impl_->pool);
+    if (impl_->pool != engine::kNoIndex) handle.value()->actor().pool_worker().serve(impl_->pool);
     impl_->bell =
         std::make_unique<EventBell>(std::move(handle).value(), impl_->queues, impl_->awaited());
     impl_->note_options();
