@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/drop.hpp"
 #include "engine/fetched.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
 #include "engine/plain.hpp"
-#include "engine/search.hpp"
 #include "engine/seat.hpp"
 #include "engine/store.hpp"
 #include "engine/unique.hpp"
@@ -31,7 +31,7 @@ class Crons;      // crons.hpp
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that `repair` brings to "happened" or "did not
 /// happen".
-class Actor final : private Search {
+class Actor final : private Dropping {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -184,21 +184,6 @@ class Actor final : private Search {
     near_ = {q, &store_.queue(q), &tally(q)};
     plain_look_.forget();
   }
-  // drop.cpp
-  Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
-                            std::uint64_t cost, std::span<TenantCharge> charges,
-                            std::vector<Victim>& victims);
-  Outcome admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
-                            std::vector<Victim>& victims);
-  bool claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim);
-  bool claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first, Victim& victim);
-  void commit_drop(QueueTally& mine, std::span<const Victim> victims);
-  void drop_victims(std::span<const Victim> victims);
-  void end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims);
-  Seat<Half> dropper(QueueRecord& queue) const {
-    return {queue.dropper, owner_, shm::Point::kDropperSet};
-  }
-  std::uint32_t finish_drop(std::uint32_t q);
   template <bool kPlain>
   Outcome put_in(const NewJob& spec, JobId& id);
   JobId next_id(std::uint64_t now, std::uint32_t slot, std::uint32_t generation);
@@ -267,6 +252,7 @@ class Actor final : private Search {
 
   void mark_member(const Membership& member, bool failed) override;
   void advance_workflow(const Membership& member) override;
+  void drop_member(const Membership& member) override;
   friend class Workflows;
   friend class Crons;
   friend class DeadLetters;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/drop.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <tuple>
 
-#include "engine/actor.hpp"
 #include "engine/look.hpp"
+#include "engine/patience.hpp"
 #include "engine/probes.hpp"
-#include "engine/unique_keys.hpp"
-#include "engine/workflows.hpp"
 
 // Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it
 // still counts against the bound, and a death gives it back. Only when there are as many as are
@@ -23,13 +23,13 @@ using shm::Point;
 /// Takes the waiting job that became available first, of the lowest priority or of all. Only the
 /// heads of rings are looked at: those behind them came later; of tenants that share a level, the
 /// job of the one whose turn it is. False: there is none.
-bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim) {
+bool Dropping::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
+                            Victim& victim) {
   for (std::uint32_t left = rings_.longest_search(); left > 0;) {
-    Look& seen = *look_;
+    Look& seen = begin_look();
     const std::uint64_t flags = queue.flags.load();
     seen.queue = &queue;
     seen.begin(flags);
-    seen.holds_turn = false;
     Live best{};
     bool found = false;
     const auto better = [&](const Live& live) {
@@ -69,7 +69,8 @@ bool Actor::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
 }
 
 /// The same of one tenant's jobs that count for it, by a walk over all slots.
-bool Actor::claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first, Victim& victim) {
+bool Dropping::claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first,
+                            Victim& victim) {
   for (unsigned look = 0; look < kPatience; ++look) {
     std::uint32_t best = kNoIndex;
     Control best_control;
@@ -97,8 +98,8 @@ bool Actor::claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_firs
 
 /// Charges a tenant for its new jobs, as admit_by_dropping() does the queue, with its own jobs as
 /// victims.
-Outcome Actor::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
-                                 std::vector<Victim>& victims) {
+Outcome Dropping::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
+                                    std::vector<Victim>& victims) {
   std::uint64_t held = 0, used = 0, refused_at = 0;
   for (;;) {
     const Backpressure policy(queue.backpressure.load());
@@ -121,9 +122,9 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantChar
 /// Charges the queue for new jobs and collects the victims that make room for them, as many as are
 /// needed at each look. The caller, who has the seat afterwards when it returns kOk, commits them
 /// or gives them back.
-Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
-                                 std::uint64_t cost, std::span<TenantCharge> charges,
-                                 std::vector<Victim>& victims) {
+Outcome Dropping::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
+                                    std::uint64_t cost, std::span<TenantCharge> charges,
+                                    std::vector<Victim>& victims) {
   if (!dropper(queue).take()) return Outcome::kBusy;
   const std::uint64_t flags = queue.flags.load();
   for (TenantCharge& charge : charges)
@@ -167,7 +168,7 @@ Outcome Actor::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint
 
 /// The store that makes new jobs and their victims' end one. What the tallies shall be is written
 /// down before it.
-void Actor::commit_drop(QueueTally& mine, std::span<const Victim> victims) {
+void Dropping::commit_drop(QueueTally& mine, std::span<const Victim> victims) {
   std::uint64_t out = mine.out.get();
   for (const Victim& victim : victims) out += victim.cost;
   self_.counters[kDropOut].set(out, Point::kIntentSet);
@@ -178,7 +179,7 @@ void Actor::commit_drop(QueueTally& mine, std::span<const Victim> victims) {
 }
 
 /// Ends the victims of a committed drop.
-void Actor::drop_victims(std::span<const Victim> victims) {
+void Dropping::drop_victims(std::span<const Victim> victims) {
   const std::uint64_t now = store_.now_ms();
   for (const Victim& victim : victims) {
     JobRecord& job = store_.job(victim.slot);
@@ -209,7 +210,7 @@ void Actor::drop_victims(std::span<const Victim> victims) {
     const Kept kept = (signals & kUnique) != 0 ? kept_for(job, kSlotDiscarded) : Kept();
     job.control.store(dropped.word, Point::kSlotSettled);  // PAIR slot-settle
     if ((signals & kMember) != 0) {
-      workflows().dropped(member);
+      drop_member(member);
     } else {
       list_ended(victim.slot, dropped, kept);
     }
@@ -219,7 +220,8 @@ void Actor::drop_victims(std::span<const Victim> victims) {
 
 /// Gives the victims of a drop that does not happen back, each to the front of its level, and
 /// leaves the seat.
-void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims) {
+void Dropping::end_refused_drop(QueueRecord& queue, std::uint32_t q,
+                                std::span<const Victim> victims) {
   for (const Victim& victim : victims) {
     intend<Op::kMove>(q, victim.slot, tally(q));
     if (!store_.parked(store_.job(victim.slot))) count_backlog(queue, ~0ULL);  // it never left
@@ -230,7 +232,7 @@ void Actor::end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<cons
 
 /// Rolls a committed drop forward after its lane's death: all that the lane still holds for a
 /// moment are victims.
-std::uint32_t Actor::finish_drop(std::uint32_t q) {
+std::uint32_t Dropping::finish_drop(std::uint32_t q) {
   QueueTally& mine = tally(q);
   mine.out.set_ordered(self_.counters[kDropOut].get(), Point::kTallyOut);
   mine.dropped.set_ordered(self_.counters[kDropCount].get(), Point::kCounterMoved);
@@ -238,7 +240,7 @@ std::uint32_t Actor::finish_drop(std::uint32_t q) {
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const Control control(store_.job(slot).control.load());
     if (control.state() == kSlotMoving && control.owner() == owner_ &&
-        !UniqueKeys{*this, store_}.ours(slot))
+        (store_.job(slot).signals.load() & kRivalBits) == 0)
       victims.push_back({slot, control, 0});
   }
   drop_victims(victims);

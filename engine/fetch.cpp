@@ -12,7 +12,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Actor::Actor(Store& store, std::uint32_t lane)
-    : Search(store, lane),
+    : Dropping(store, lane),
       waits_(store, lane),
       random_(shm::random_u64()),
       ranks_(store.convention()),
@@ -49,8 +49,7 @@ Outcome Actor::fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
-  Look& seen = *look_;
-  seen.holds_turn = false;
+  Look& seen = begin_look();
   for (std::uint32_t left = rings_.longest_search();; --left) {
     if (left == 0 || !look(queue, seen)) {
       found_nothing(queue, q);

@@ -20,6 +20,11 @@ Search::Search(Store& store, std::uint32_t lane)
 
 Search::~Search() = default;
 
+Search::Look& Search::begin_look() {
+  look_->holds_turn = false;
+  return *look_;
+}
+
 bool Search::unchanged(const QueueRecord& queue, const Look& look) const {
   if (queue.flags.load() != look.flags) return false;
   for (unsigned i = 0; i < look.words; ++i)
@@ -60,8 +65,7 @@ bool Search::look(QueueRecord& queue, Look& look) {
 
 bool Search::sees_work(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
-  Look& seen = *look_;
-  seen.holds_turn = false;
+  Look& seen = begin_look();
   for (std::uint32_t left = rings_.longest_search(); left > 0 && look(queue, seen); --left) {
     if (seen.job->control.load_seq_cst() == seen.expected.word) return true;
     if (seen.leads) shm::Rings::retire(seen.found);

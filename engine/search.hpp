@@ -21,6 +21,8 @@ class Search : protected Room {
   struct Live;
 
   // ---- a look (search.cpp, look.hpp)
+  /// This lane's look, for a search that begins.
+  Look& begin_look();
   /// Finds the best available job and fills `look` with it and with the proofs; false when there is
   /// none. The proofs have been looked at twice when it returns.
   bool look(QueueRecord& queue, Look& look);
@@ -67,8 +69,6 @@ class Search : protected Room {
   /// Puts every tenant that has jobs in line, where they share across levels.
   void gather_tenants(std::uint32_t queue);
 
-  std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
-
  private:
   friend struct TenantTurns;
   OJS_SHM_INLINE bool see_head(shm::RingSet& rings, unsigned number, Look& look,
@@ -80,6 +80,7 @@ class Search : protected Room {
   void gather_flows(std::uint32_t queue);
   void dissolve_flows(std::uint32_t queue);
 
+  std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
   bool past_gates_ = false, sees_isolated_ = false;
   std::array<std::uint8_t, 64> passed_empty_{};
 };

@@ -28,6 +28,7 @@ Workflows& Actor::workflows() {
 }
 void Actor::mark_member(const Membership& member, bool failed) { workflows().mark(member, failed); }
 void Actor::advance_workflow(const Membership& member) { workflows().advance(member); }
+void Actor::drop_member(const Membership& member) { workflows().dropped(member); }
 
 Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   const LimitsHold hold(store_, actor_.self_.counters[kLimitsHeld], workflow.jobs);
