@@ -16,6 +16,7 @@
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
 #include "engine/plain.hpp"
+#include "engine/queue_order.hpp"
 #include "engine/seat.hpp"
 #include "engine/store.hpp"
 #include "engine/unique.hpp"
@@ -122,23 +123,10 @@ class Actor final : private Dropping {
   using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds,
       Room::set_tenant_rule_bounds, Room::set_tenant_weight;
   void set_paused(std::uint32_t queue, bool paused);
-  /// Of all queues, now and later (maintenance.cpp). kBusy: a lane is stopped in the middle of it.
-  Outcome set_maintenance(bool on, std::string_view reason);
   /// Of jobs of the type that bring none; nothing: the convention's. False when the table is full.
   bool set_type_rank(std::uint64_t type_hash, std::optional<std::uint8_t> rank);
 
-  // ---- the order within a queue (policy.cpp)
-  void set_aging(std::uint32_t queue, Aging aging);
-  /// Of all queues that have no ageing of their own, now and later.
-  void set_default_aging(Aging aging);
-  struct LevelWeight {
-    std::uint16_t level;  ///< a rank, or Turn::kOthers
-    std::uint32_t weight;
-  };
-  /// Empty: strict again. kTooLarge when a cycle has more than Turn::kMostTurns turns.
-  Outcome set_level_weights(std::uint32_t queue, std::span<const LevelWeight> weights);
-  Outcome set_shards(std::uint32_t queue, std::uint32_t shards);
-
+  QueueOrder order() const { return {store_, lane_}; }  ///< within a queue
   using Search::gather_tenants, Search::set_fairness;
 
   using LimitGate::let_more_begin, LimitGate::tend_limits;
@@ -192,11 +180,6 @@ class Actor final : private Dropping {
                std::uint64_t now, JobId& id);
   Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
                   Control filling, unsigned number, JobState state);
-  Outcome choose_part(const NewJob& spec, QueueRecord& queue, unsigned& part);
-  Outcome open_part(std::uint32_t queue, unsigned part);
-  void follow_aging(QueueRecord& queue);
-  void follow_maintenance();
-  void end_maintenance_change();
   Outcome remember(const PastJob& past, std::uint32_t slot, JobRecord& job);
   Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
                        Control filling);

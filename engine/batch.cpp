@@ -46,7 +46,8 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     // In one line, also when the number of shards changes meanwhile: else its order would be lost.
     if (i != 0 && !spec.age_rate && !specs.front().age_rate)
       parts[i] = parts[0];
-    else if (const Outcome chosen = choose_part(spec, queue, parts[i]); chosen != Outcome::kOk)
+    else if (const Outcome chosen = order().choose_part(spec, queue, parts[i]);
+             chosen != Outcome::kOk)
       return chosen;
     const std::uint64_t size = spec.size();
     if (size > store_.max_body()) return Outcome::kTooLarge;

@@ -25,7 +25,7 @@ std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
     if (found != 0 && found != hash) continue;
     // any lane that knows the name may write it: all would write the same bytes
     if (queue.name_length.load() == 0) {
-      follow_aging(queue);
+      order().follow_aging(queue);
       shm::copy_in(queue.name, name.data(),
                    name.size());  // NO CRASH POINT: without its length a name is none
       queue.name_length.store(name.size(), Point::kSetNamed);  // PAIR queue-name
@@ -174,7 +174,7 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   const std::uint64_t flags = queue.flags.load();
   unsigned part = 0;
   if ((flags & kSharded) != 0 || spec.age_rate) [[unlikely]]
-    if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk)
+    if (const Outcome chosen = order().choose_part(spec, queue, part); chosen != Outcome::kOk)
       return chosen;
   // 1. Room in a bounded queue comes first, for it may be refused.
   const bool bounded = (flags & (kBounded | kTenants)) != 0;

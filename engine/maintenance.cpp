@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/actor.hpp"
 #include "engine/queue_flags.hpp"
 
 // Maintenance of the whole segment. One word says whether it is on, and each queue has a bit that
@@ -29,10 +28,9 @@ MaintenanceView look_at_maintenance(const Store& store) {
   return {};
 }
 
-Outcome Actor::set_maintenance(bool on, std::string_view reason) {
+Outcome Maintenance::define(bool on, std::string_view reason) {
   EngineHeader& header = store_.header();
-  const Seat<Word> seat = settler(header.maintainer, lane_);
-  if (!seat.take()) return Outcome::kBusy;
+  if (!seat().take()) return Outcome::kBusy;
   const MaintenanceWord before(header.maintenance.load());
   const unsigned bank = 1 - before.bank();  // this one is not read
   std::array<char, kReasonBytes> text{};
@@ -45,29 +43,27 @@ Outcome Actor::set_maintenance(bool on, std::string_view reason) {
                                W::Length::put(std::min(reason.size(), text.size())) |
                                W::Version::put(W::Version::get(before.word) + 1),
                            Point::kMaintenanceSet);  // PAIR maintenance
-  follow_maintenance();
-  seat.leave();
+  follow();
+  seat().leave();
   return Outcome::kOk;
 }
 
 /// Makes the bits of all queues, also of those to come, say what the word says.
-void Actor::follow_maintenance() {
+void Maintenance::follow() {
   const std::uint64_t wanted =
       MaintenanceWord(store_.header().maintenance.load()).on() ? kMaintained : 0;
   for (std::uint32_t q = 0; q < store_.max_queues(); ++q) {
     QueueRecord& queue = store_.queue(q);
     if ((queue.flags.load() & kMaintained) == wanted) continue;
     set_flags(queue, kMaintained, wanted);
-    if (wanted == 0 && queue.name_hash.load() != 0) bell_.wake_all(queue);
+    if (wanted == 0 && queue.name_hash.load() != 0) actor_.bell().wake_all(queue);
   }
 }
 
-/// After the death of the lane that was changing it.
-void Actor::end_maintenance_change() {
-  const Seat<Word> seat = settler(store_.header().maintainer, lane_);
-  if (!seat.ours()) return;
-  follow_maintenance();
-  seat.leave();
+void Maintenance::end_change() {
+  if (!seat().ours()) return;
+  follow();
+  seat().leave();
 }
 
 }  // namespace ojs_shm::engine

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/actor.hpp"
 #include "engine/maintenance_record.hpp"
-#include "engine/store.hpp"
 
 namespace ojs_shm::engine {
 
@@ -16,5 +16,23 @@ struct MaintenanceView {
   std::uint64_t since_ms = 0;  ///< when that was said
 };
 MaintenanceView look_at_maintenance(const Store& store);
+
+/// Sets the maintenance of all queues, now and later; one lane at a time.
+class Maintenance {
+ public:
+  explicit Maintenance(Actor& actor) : actor_(actor), store_(actor.store()) {}
+
+  /// kBusy: a lane is stopped in the middle of it.
+  Outcome define(bool on, std::string_view reason);
+  /// After a death: ends the change that the dead lane was at, if it was.
+  void end_change();
+
+ private:
+  void follow();
+  Seat<Word> seat() const { return settler(store_.header().maintainer, actor_.lane()); }
+
+  Actor& actor_;
+  Store& store_;
+};
 
 }  // namespace ojs_shm::engine

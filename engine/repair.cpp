@@ -4,6 +4,7 @@
 
 #include "engine/crons.hpp"
 #include "engine/limit_setter.hpp"
+#include "engine/maintenance.hpp"
 #include "engine/pools.hpp"
 #include "engine/probes.hpp"
 #include "engine/refill.hpp"
@@ -231,7 +232,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
     call_next(queue, Call::kAnyway);
   }
   Registry{*this}.release_dead();
-  end_maintenance_change();
+  Maintenance(*this).end_change();
   LimitSetter(*this).end_change();
   Pools(*this).end_change();
   return mended;

@@ -38,7 +38,8 @@ Outcome Actor::restore(const PastJob& past) {
   const std::uint64_t cost = charge(1, size);
   const std::uint64_t flags = queue.flags.load();
   unsigned part = 0;
-  if (const Outcome chosen = choose_part(spec, queue, part); chosen != Outcome::kOk) return chosen;
+  if (const Outcome chosen = order().choose_part(spec, queue, part); chosen != Outcome::kOk)
+    return chosen;
   intend<Op::kAdmit>(spec.queue, kNoIndex, mine);
   TenantCharge tenant{spec.tenant, cost};
   std::uint64_t used = 0;

@@ -107,36 +107,10 @@ shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {
   return at < spare_parts_ ? part_rings_[at].rings : queue.rings;
 }
 
-/// Sets are never given up, and each lane takes the first free one: so a part that is being made by
-/// two, or was half made by a dead lane, gets one set only.
-std::uint32_t Store::ensure_part(std::uint32_t q, unsigned part) {
-  Half& name = queue(q).part[part % kParts];
-  if (part == 0 || name.load() != 0) return 0;
-  const std::uint64_t mine = std::uint64_t{q} * kParts + part + 1;
-  for (std::uint32_t i = 0; i < spare_parts_; ++i) {
-    std::uint64_t found = part_rings_[i].owner.load();
-    if (found == 0 && part_rings_[i].owner.cas(found, mine, shm::Point::kPartTaken)) found = mine;
-    if (found != mine) continue;
-    name.store(i + 1, shm::Point::kPartNamed);  // PAIR part-name
-    return i;
-  }
-  return kNoIndex;
-}
-
 std::uint32_t Store::parts_in_use() const {
   std::uint32_t n = 0;
   for (std::uint32_t i = 0; i < spare_parts_; ++i) n += part_rings_[i].owner.load() != 0 ? 1 : 0;
   return n;
-}
-
-bool Store::has_sets_for(std::uint32_t q, unsigned end) const {
-  const std::uint64_t first = std::uint64_t{q} * kParts + 2;  // the owner's word of part 1
-  unsigned found = 1;                                         // part 0 needs none
-  for (std::uint32_t i = 0; i < spare_parts_; ++i)
-    if (const std::uint64_t owner = part_rings_[i].owner.load();
-        owner == 0 || (owner >= first && owner < first + end - 1))
-      ++found;
-  return found >= end;
 }
 
 std::uint64_t Store::hash_name(std::string_view name) {

@@ -102,14 +102,9 @@ class Store {
       return parking_[second_limit(job.limits.get())].rings;
     return rings_of(job.queue.get(), job.flags().part());
   }
-  /// The number of the part's rings, made if need be; kNoIndex when all are taken.
-  std::uint32_t ensure_part(std::uint32_t queue, unsigned part);
   std::uint32_t spare_parts() const { return spare_parts_; }
   std::uint32_t parts_in_use() const;
   PartRings& part_rings(std::uint32_t i) const { return part_rings_[i < spare_parts_ ? i : 0]; }
-  /// Whether ensure_part() would succeed for all parts of the queue below `end`, if none were taken
-  /// meanwhile.
-  bool has_sets_for(std::uint32_t queue, unsigned end) const;
   Aging aging(const QueueRecord& queue) const {
     const Aging own(queue.aging.load());
     return own.set() ? own : Aging(header().aging.load());

@@ -127,7 +127,8 @@ Outcome Workflows::fill_member(NewWorkflow& workflow, std::uint32_t head, std::u
   QueueRecord& queue = store_.queue(spec.queue);
   unsigned part = 0;
   if ((queue.flags.load() & kSharded) != 0 || spec.age_rate)
-    if (const Outcome chosen = actor_.choose_part(spec, queue, part); chosen != Outcome::kOk)
+    if (const Outcome chosen = actor_.order().choose_part(spec, queue, part);
+        chosen != Outcome::kOk)
       return chosen;
   NewAnnex annex;
   annex.bits = kMember;

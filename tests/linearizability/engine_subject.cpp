@@ -36,7 +36,7 @@ T must(Result<T> result) {
 constexpr std::uint32_t kLines = 2;
 constexpr std::uint32_t kInterval = 3'600'000;  ///< ms: no history takes a part of it that matters
 /// level 3 has none
-const std::vector<engine::Actor::LevelWeight> kWeights = {{0, 3}, {1, 2}, {2, 1}};
+const std::vector<engine::QueueOrder::LevelWeight> kWeights = {{0, 3}, {1, 2}, {2, 1}};
 
 class EngineHands final : public Hands {
  public:
@@ -47,10 +47,12 @@ class EngineHands final : public Hands {
         choice_(choice) {}
   void choose() {
     if (choice_ == Choice::kAging)
-      actor().set_aging(queue_, engine::Aging(true, false, kInterval, 1, engine::Aging::kNoBest));
-    if (choice_ == Choice::kWeighted && actor().set_level_weights(queue_, kWeights) != Outcome::kOk)
+      actor().order().set_aging(queue_,
+                                engine::Aging(true, false, kInterval, 1, engine::Aging::kNoBest));
+    if (choice_ == Choice::kWeighted &&
+        actor().order().set_level_weights(queue_, kWeights) != Outcome::kOk)
       throw std::runtime_error("the weights were refused");
-    if (choice_ == Choice::kSharded && actor().set_shards(queue_, kLines) != Outcome::kOk)
+    if (choice_ == Choice::kSharded && actor().order().set_shards(queue_, kLines) != Outcome::kOk)
       throw std::runtime_error("the shards were refused");
   }
 

@@ -61,7 +61,7 @@ void Stage::go_on(std::uint32_t self) { world_.actor(self).set_paused(0, false);
 
 void Stage::age_all(std::uint32_t self) {
   all_age_ = true;
-  world_.actor(self).set_default_aging(
+  world_.actor(self).order().set_default_aging(
       engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
 }
 

@@ -456,7 +456,8 @@ void World::forget_fetches() {
 }
 
 void World::age() {
-  actor(kJanitor).set_aging(0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
+  actor(kJanitor).order().set_aging(
+      0, engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
 }
 
 void World::share(std::uint32_t self, bool on, unsigned weight, bool across) {
@@ -469,13 +470,14 @@ void World::shard(std::uint32_t self, unsigned shards) {
   for (const Sharding& other : shardings_) crossed_ = crossed_ || other.returned == kNever;
   const std::size_t at = shardings_.size();
   shardings_.push_back({shards, Fibers::now(), kNever, self});
-  if (actor(self).set_shards(0, shards) != Outcome::kOk) wrong_ += "the shards were refused; ";
+  if (actor(self).order().set_shards(0, shards) != Outcome::kOk)
+    wrong_ += "the shards were refused; ";
   shardings_[at].returned = Fibers::now();
 }
 
 void World::take_turns() {
-  const engine::Actor::LevelWeight even[] = {{1, 1}, {3, 1}};
-  if (actor(kJanitor).set_level_weights(0, even) != Outcome::kOk)
+  const engine::QueueOrder::LevelWeight even[] = {{1, 1}, {3, 1}};
+  if (actor(kJanitor).order().set_level_weights(0, even) != Outcome::kOk)
     wrong_ += "the weights were refused; ";
   turns_ = true;
 }

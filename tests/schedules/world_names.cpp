@@ -34,7 +34,8 @@ void World::take_from(std::uint32_t self, std::string_view queue) {
 }
 
 void World::age_by_default(std::uint32_t self) {
-  actor(self).set_default_aging(engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
+  actor(self).order().set_default_aging(
+      engine::Aging(true, false, 3'600'000, 1, engine::Aging::kNoBest));
 }
 
 void World::rank_type(std::uint32_t self, std::string_view type, std::uint8_t rank) {

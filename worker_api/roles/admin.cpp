@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engine/limit_setter.hpp"
+#include "engine/maintenance.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
@@ -132,16 +133,16 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   };
   // What may be refused comes first.
   if (settings.shards)
-    if (Status set = done(actor.set_shards(q, *settings.shards)); !set) return set;
+    if (Status set = done(actor.order().set_shards(q, *settings.shards)); !set) return set;
   if (settings.level_weights)
-    if (Status set = done(actor.set_level_weights(q, weights.value())); !set) return set;
+    if (Status set = done(actor.order().set_level_weights(q, weights.value())); !set) return set;
   if (settings.tenant_fairness)
     if (Status set = share_among_tenants(actor, q, *settings.tenant_fairness, tenants.value());
         !set)
       return set;
   if (settings.tenant_max_depth || settings.tenant_max_size_bytes || settings.tenant_bounds)
     if (Status set = bound_tenants(actor, q, settings); !set) return set;
-  if (settings.aging) actor.set_aging(q, aging.value());
+  if (settings.aging) actor.order().set_aging(q, aging.value());
   if (settings.max_depth || settings.max_size_bytes)
     actor.set_bounds(q, settings.max_depth.value_or(record.max_depth.load()),
                      settings.max_size_bytes.value_or(record.max_bytes.load()));
@@ -169,7 +170,7 @@ Status Admin::set_default_aging(const AgingSettings& settings) {
         !checked)
       return checked;
   }
-  actor.set_default_aging(aging.value());
+  actor.order().set_default_aging(aging.value());
   return {};
 }
 
@@ -243,7 +244,7 @@ Status Admin::set_maintenance(bool on, std::string_view reason) {
                  reason.size(),
                  engine::kReasonBytes,
                  "bytes"};
-  const engine::Outcome outcome = impl_->handle->actor().set_maintenance(on, reason);
+  const engine::Outcome outcome = engine::Maintenance(impl_->handle->actor()).define(on, reason);
   if (outcome != engine::Outcome::kOk)
     return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, "maintenance");
   return {};

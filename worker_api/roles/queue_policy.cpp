@@ -72,7 +72,7 @@ AgingSettings describe_aging(engine::Convention convention, engine::Aging aging)
   return settings;
 }
 
-Result<std::vector<engine::Actor::LevelWeight>> read_weights(
+Result<std::vector<engine::QueueOrder::LevelWeight>> read_weights(
     engine::Convention convention, const std::vector<LevelWeight>& weights) {
   std::map<std::uint16_t, std::uint32_t> by_level;
   std::uint32_t divisor = 0;
@@ -93,7 +93,7 @@ Result<std::vector<engine::Actor::LevelWeight>> read_weights(
                              "level " + each.level + " has two weights");
     divisor = std::gcd(divisor, each.weight);
   }
-  std::vector<engine::Actor::LevelWeight> read;
+  std::vector<engine::QueueOrder::LevelWeight> read;
   if (weights.empty()) return read;
   if (divisor == 0)
     return invalid_setting("level_weights", "at least one level must have a weight of its own");

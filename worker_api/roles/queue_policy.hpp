@@ -21,7 +21,7 @@ std::string print_aging(const AgingSettings& aging, bool lower_first);
 
 /// Levels that are not listed share one turn of a cycle, unless "*" says how many. Errors:
 /// kInvalid.
-Result<std::vector<engine::Actor::LevelWeight>> read_weights(
+Result<std::vector<engine::QueueOrder::LevelWeight>> read_weights(
     engine::Convention convention, const std::vector<LevelWeight>& weights);
 std::vector<LevelWeight> describe_weights(engine::Convention convention,
                                           const engine::QueueRecord& queue);

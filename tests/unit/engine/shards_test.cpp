@@ -123,7 +123,7 @@ TEST(Shards, QO_08_a_refused_number_of_shards_takes_no_parts) {
   EXPECT_EQ(refused.code(), Code::kSegmentFull);
   EXPECT_EQ(refused.error().subject, "parts");
   EXPECT_EQ(s.observer.queue("c")->shards, 1U);
-  ASSERT_NE(s.store().ensure_part(s.actor().ensure_queue("d"), 1), engine::kNoIndex);
+  ASSERT_NE(s.actor().order().ensure_part(s.actor().ensure_queue("d"), 1), engine::kNoIndex);
   // half made by a lane that died
   s.store().queue(s.actor().ensure_queue("d")).part[1].store(0, shm::Point::kNone);
   EXPECT_TRUE(s.admin.set_queue("d", shards(3)).ok());

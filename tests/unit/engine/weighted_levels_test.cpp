@@ -182,7 +182,8 @@ TEST(WeightedLevels,
      a_queue_that_a_death_left_with_ageing_and_weights_can_be_paused_and_put_right) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_queue("default", weighted(kFiveThreeTwo)).ok());
-  s.actor().set_default_aging(engine::Aging(true, false, 60'000, 1, engine::Aging::kNoBest));
+  s.actor().order().set_default_aging(
+      engine::Aging(true, false, 60'000, 1, engine::Aging::kNoBest));
   ASSERT_EQ(s.admin.set_queue("default", {.aging = AgingSettings{}}).code(), Code::kInvalid);
   ASSERT_TRUE(s.admin.set_queue("default", {.paused = true}).ok());
   EXPECT_TRUE(s.queue().paused);

@@ -183,8 +183,8 @@ TEST(Transfer, of_two_orders_that_exclude_each_other_the_one_in_force_comes) {
   weighted.level_weights = {{"critical", 5}, {"*", 2}};
   weighted.aging = AgingSettings{.enabled = false};
   ASSERT_TRUE(from.admin.set_queue("torn", weighted).ok());
-  from.actor().set_aging(from.actor().ensure_queue("torn"),
-                         engine::Aging(true, false, 1000, 1, engine::Aging::kNoBest));
+  from.actor().order().set_aging(from.actor().ensure_queue("torn"),
+                                 engine::Aging(true, false, 1000, 1, engine::Aging::kNoBest));
   ASSERT_TRUE(from.queue("torn").aging.enabled);
   const Status done = import(to.segment, exported(from.segment));
   ASSERT_TRUE(done.ok()) << done.error().message;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include "engine/queue_order.hpp"
 
-#include "engine/actor.hpp"
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "engine/new_job.hpp"
 #include "engine/queue_flags.hpp"
+#include "engine/seat.hpp"
 #include "engine/smooth.hpp"
 
-// The order within a queue: ageing, weights of levels, parts. Each setting is one word, or is
+// Each setting is one word, or is
 // published by one, so a death leaves the old one or the new one, and the next fetch follows it
 // over the whole backlog.
 
@@ -16,7 +21,7 @@ using shm::Point;
 // ---- ageing -------------------------------------------------------------------------------------
 
 /// Makes the queue's flag say what its ageing says.
-void Actor::follow_aging(QueueRecord& queue) {
+void QueueOrder::follow_aging(QueueRecord& queue) {
   for (;;) {
     const Aging aging = store_.aging(queue);
     if (aging.enabled() != ((queue.flags.load() & kAges) != 0))
@@ -25,12 +30,12 @@ void Actor::follow_aging(QueueRecord& queue) {
   }
 }
 
-void Actor::set_aging(std::uint32_t q, Aging aging) {
+void QueueOrder::set_aging(std::uint32_t q, Aging aging) {
   store_.queue(q).aging.exchange(aging.word, Point::kSetChanged);
   follow_aging(store_.queue(q));
 }
 
-void Actor::set_default_aging(Aging aging) {
+void QueueOrder::set_default_aging(Aging aging) {
   // before the look at the queues: a new one reads it
   store_.header().aging.exchange(aging.word, Point::kSetChanged);
   for (std::uint32_t q = 0; q < store_.queue_count(); ++q) follow_aging(store_.queue(q));
@@ -38,19 +43,44 @@ void Actor::set_default_aging(Aging aging) {
 
 // ---- parts --------------------------------------------------------------------------------------
 
+/// Sets are never given up, and each lane takes the first free one: so a part that is being made by
+/// two, or was half made by a dead lane, gets one set only.
+std::uint32_t QueueOrder::ensure_part(std::uint32_t q, unsigned part) {
+  Half& name = store_.queue(q).part[part % kParts];
+  if (part == 0 || name.load() != 0) return 0;
+  const std::uint64_t mine = std::uint64_t{q} * kParts + part + 1;
+  for (std::uint32_t i = 0; i < store_.spare_parts(); ++i) {
+    std::uint64_t found = store_.part_rings(i).owner.load();
+    if (found == 0 && store_.part_rings(i).owner.cas(found, mine, Point::kPartTaken)) found = mine;
+    if (found != mine) continue;
+    name.store(i + 1, Point::kPartNamed);  // PAIR part-name
+    return i;
+  }
+  return kNoIndex;
+}
+
+bool QueueOrder::has_sets_for(std::uint32_t q, unsigned end) const {
+  const std::uint64_t first = std::uint64_t{q} * kParts + 2;  // the owner's word of part 1
+  unsigned found = 1;                                         // part 0 needs none
+  for (std::uint32_t i = 0; i < store_.spare_parts(); ++i)
+    if (const std::uint64_t owner = store_.part_rings(i).owner.load();
+        owner == 0 || (owner >= first && owner < first + end - 1))
+      ++found;
+  return found >= end;
+}
+
 /// Makes the part ready for its first job: its rings, and the flag by which fetches look at more
 /// than one part.
-Outcome Actor::open_part(std::uint32_t q, unsigned part) {
+Outcome QueueOrder::open_part(std::uint32_t q, unsigned part) {
   if (part == 0) return Outcome::kOk;
-  if (store_.ensure_part(q, part) == kNoIndex) return Outcome::kNoParts;
+  if (ensure_part(q, part) == kNoIndex) return Outcome::kNoParts;
   QueueRecord& queue = store_.queue(q);
   if ((queue.flags.load() & kParted) == 0) set_flags(queue, 0, kParted);
   return Outcome::kOk;
 }
 
-/// Where a new job stands: in this lane's shard, or with the jobs of its rate.
-[[gnu::noinline]] Outcome Actor::choose_part(const NewJob& spec, QueueRecord& queue,
-                                             unsigned& part) {
+[[gnu::noinline]] Outcome QueueOrder::choose_part(const NewJob& spec, QueueRecord& queue,
+                                                  unsigned& part) {
   part = 0;
   if ((queue.flags.load() & kSharded) != 0) {
     if (spec.age_rate) return Outcome::kRateOfShard;
@@ -70,13 +100,13 @@ Outcome Actor::open_part(std::uint32_t q, unsigned part) {
   return Outcome::kTooManyRates;
 }
 
-Outcome Actor::set_shards(std::uint32_t q, std::uint32_t shards) {
+Outcome QueueOrder::set_shards(std::uint32_t q, std::uint32_t shards) {
   QueueRecord& queue = store_.queue(q);
   if (shards > 1)
     for (unsigned part = 1; part < kAgeClasses; ++part)
       if (is_age_class(queue.age_class[part].load())) return Outcome::kRateOfShard;
   const unsigned end = std::min<std::uint32_t>(shards, kParts);
-  if (!store_.has_sets_for(q, end)) return Outcome::kNoParts;
+  if (!has_sets_for(q, end)) return Outcome::kNoParts;
   for (unsigned part = 1; part < end; ++part) {
     // A part that was a shard never gets a rate: its jobs may outlive the setting.
     if (part < kAgeClasses &&
@@ -92,7 +122,7 @@ Outcome Actor::set_shards(std::uint32_t q, std::uint32_t shards) {
 
 // ---- weights of levels --------------------------------------------------------------------------
 
-Outcome Actor::set_level_weights(std::uint32_t q, std::span<const LevelWeight> weights) {
+Outcome QueueOrder::set_level_weights(std::uint32_t q, std::span<const LevelWeight> weights) {
   QueueRecord& queue = store_.queue(q);
   std::vector<std::uint32_t> amounts;
   for (const LevelWeight& each : weights) amounts.push_back(each.weight);
