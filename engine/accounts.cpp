@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/account_look.hpp"
 #include "engine/patience.hpp"
 #include "engine/refill.hpp"
 #include "engine/tenant_accounts.hpp"
@@ -98,7 +99,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
   if (account_cache_.empty()) account_cache_.resize(store_.accounts());
   bool fresh = false;
   for (unsigned look = 0; look < kPatience; ++look) {
-    const std::uint32_t at = store_.find_account(key);
+    const std::uint32_t at = find_account(store_, key);
     if (at == kNoIndex) {
       used = charge.cost;
       if (!bounds.fit(used)) return Outcome::kQueueFull;
@@ -114,7 +115,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
     if ((reserved & kAccountClosed) != 0 || account.key.load() != key) continue;
     if (cache.flags != epoch || fresh) {
       cache.flags = epoch;
-      cache.in_minus_out = store_.account_beside(at);
+      cache.in_minus_out = account_beside(store_, at);
     }
     used = (reserved + cache.in_minus_out + charge.cost) & kAccountMask;
     if (!bounds.fit(used, held)) {
@@ -141,13 +142,13 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
   const bool seated = seat().ours();
   if (!seated && !seat().take()) return Outcome::kBusy;
   const std::uint64_t key = mix_key(q, charge.tenant);
-  Outcome outcome = store_.find_account(key) == kNoIndex ? Outcome::kNoAccounts : Outcome::kLost;
-  for (std::uint32_t i = 0; i < store_.account_places() && outcome == Outcome::kNoAccounts; ++i) {
-    const std::uint32_t at = store_.account_place(key, i);
+  Outcome outcome = find_account(store_, key) == kNoIndex ? Outcome::kNoAccounts : Outcome::kLost;
+  for (std::uint32_t i = 0; i < account_places(store_) && outcome == Outcome::kNoAccounts; ++i) {
+    const std::uint32_t at = account_place(store_, key, i);
     AccountRecord& account = store_.account(at);
     const std::uint64_t epoch = account.epoch.load(), reserved = account.reserved.load();
     if ((reserved & kAccountClosed) != 0) continue;
-    if (((reserved + store_.account_beside(at)) & kAccountMask) != 0 || account_in_use(at))
+    if (((reserved + account_beside(store_, at)) & kAccountMask) != 0 || account_in_use(at))
       continue;
     // who was dead has given back in vain what we saw leave
     if (account.epoch.load() != epoch) continue;

@@ -12,6 +12,7 @@
 
 #include "engine/drop.hpp"
 #include "engine/fetched.hpp"
+#include "engine/job_look.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
@@ -19,6 +20,7 @@
 #include "engine/queue_order.hpp"
 #include "engine/seat.hpp"
 #include "engine/store.hpp"
+#include "engine/type_ranks.hpp"
 #include "engine/unique.hpp"
 #include "engine/waits.hpp"
 
@@ -89,7 +91,7 @@ class Actor final : private Dropping {
   const Ranks& ranks() const { return ranks_; }  ///< of the segment's convention
   std::uint8_t default_rank(std::string_view type) const {
     if (store_.type_default(0).hash.load() != 0)
-      if (const auto rank = store_.type_rank(type)) return *rank;
+      if (const auto rank = type_rank(store_, type)) return *rank;
     return default_rank_;
   }
 
@@ -120,11 +122,8 @@ class Actor final : private Dropping {
   Outcome activate(JobId id, Activation what, JobState& found);
   Outcome retry_dead(JobId id, JobState& found);
   Outcome drop_dead(JobId id, JobState& found);
-  using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds,
-      Room::set_tenant_rule_bounds, Room::set_tenant_weight;
+  using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds;
   void set_paused(std::uint32_t queue, bool paused);
-  /// Of jobs of the type that bring none; nothing: the convention's. False when the table is full.
-  bool set_type_rank(std::uint64_t type_hash, std::optional<std::uint8_t> rank);
 
   QueueOrder order() const { return {store_, lane_}; }  ///< within a queue
   using Search::gather_tenants, Search::set_fairness;

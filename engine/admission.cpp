@@ -5,6 +5,7 @@
 #include "engine/queue_flags.hpp"
 #include "engine/refill.hpp"
 #include "engine/room.hpp"
+#include "engine/tenant_rules.hpp"
 
 namespace ojs_shm::engine {
 
@@ -77,7 +78,7 @@ Outcome Room::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, s
   if (ticket != nullptr) ticket->entering.store(1, Point::kTicketCalled);
   Outcome outcome = Outcome::kOk;
   for (TenantCharge& charge : charges) {
-    const Bounds bounds = store_.tenant_bounds(queue, mix_key(q, charge.tenant));
+    const Bounds bounds = tenant_bounds(store_, queue, mix_key(q, charge.tenant));
     std::uint64_t used = 0;
     outcome = charge_account(q, charge, bounds, 0, used);
     if (outcome == Outcome::kQueueFull)
@@ -199,32 +200,6 @@ void Room::set_backpressure(std::uint32_t q, Backpressure policy) {
   settings_changed(queue, q);
 }
 
-/// What is said of that tenant of the queue; null when nothing is, and with `make` when the table
-/// is full.
-TenantRule* Room::name_tenant(std::uint32_t q, std::string_view tenant, bool make) {
-  const std::uint64_t key = mix_key(q, Store::hash_tenant(tenant));
-  for (std::uint32_t i = 0; i < kTenantRules; ++i) {
-    TenantRule& rule = store_.tenant_rule(static_cast<std::uint32_t>(key + i));
-    std::uint64_t found = rule.key.load();
-    if (found == 0 && !make) return nullptr;
-    if (found == 0 && rule.key.cas(found, key, Point::kTenantNamed)) found = key;
-    if (found != key) continue;
-    // Any lane that knows the name may write it: all would write the same.
-    const std::string_view name = tenant.substr(0, sizeof rule.name);
-    shm::copy_in(rule.name, name.data(),
-                 name.size());  // NO CRASH POINT: without its length a name is none
-    rule.queue_and_length.store(std::uint64_t{q} << 32 | name.size(), Point::kTenantNamed);
-    return &rule;
-  }
-  return nullptr;
-}
-
-bool Room::set_tenant_weight(std::uint32_t q, std::string_view tenant, std::uint32_t weight) {
-  TenantRule* rule = name_tenant(q, tenant, weight != 0);
-  if (rule != nullptr) rule->weight.store(weight, Point::kSetChanged);
-  return rule != nullptr || weight == 0;
-}
-
 void Room::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
   QueueRecord& queue = store_.queue(q);
   queue.tenant_max_depth.store(bounds.max_depth, Point::kSetChanged);
@@ -238,16 +213,6 @@ void Room::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
   const bool was = (set_flags(queue, kTenants, bounded ? kTenants : 0) & kTenants) != 0;
   if (bounded && !was) gather_accounts(q, kPatience);
   settings_changed(queue, q);
-}
-
-bool Room::set_tenant_rule_bounds(std::uint32_t q, std::string_view tenant,
-                                  std::optional<std::uint64_t> max_depth,
-                                  std::optional<std::uint64_t> max_bytes) {
-  TenantRule* rule = name_tenant(q, tenant, max_depth || max_bytes);
-  if (rule == nullptr) return !max_depth && !max_bytes;
-  rule->max_depth.store(max_depth ? *max_depth + 1 : 0, Point::kSetChanged);
-  rule->max_bytes.store(max_bytes ? *max_bytes + 1 : 0, Point::kSetChanged);
-  return true;
 }
 
 }  // namespace ojs_shm::engine

@@ -6,7 +6,10 @@
 #include <unordered_map>
 
 #include "engine/audit_book.hpp"
+#include "engine/hint_lives.hpp"
+#include "engine/job_look.hpp"
 #include "engine/refill.hpp"
+#include "engine/ring_look.hpp"
 #include "engine/unique.hpp"
 #include "shm/key_index.hpp"
 
@@ -83,7 +86,7 @@ class Audit : AuditBook {
       const auto made = parts(id, segment_.header().salt & ((1ULL << 56) - 1));
       if (!made || made->slot != slot || made->generation != job.generation.get())
         say(13, slot_name(slot) + " carries the id " + to_string(id) + ", which leads elsewhere");
-    } else if (shm::KeyIndex::find(segment_, Store::hash_id(id), CarriesId(store_, id)) != slot) {
+    } else if (shm::KeyIndex::find(segment_, hash_id(id), CarriesId(store_, id)) != slot) {
       say(13, slot_name(slot) + " carries the brought id " + to_string(id) +
                   ", which the index does not know");
     }
@@ -148,14 +151,14 @@ class Audit : AuditBook {
     for (std::uint32_t flow = 0; flow < store_.flows(); ++flow)
       if (FlowControl(store_.flow(flow).control.load()).in_line() && !lined_[flow])
         say(20, "flow " + std::to_string(flow) + " is in line, but nothing in a line leads to it");
-    store_.each_flow([&](std::uint32_t flow, std::uint32_t ring) {
+    each_flow(store_, [&](std::uint32_t flow, std::uint32_t ring) {
       const std::string name = "the ring of flow " + std::to_string(flow);
       if (!own(ring, name)) return;
       std::vector<Hint> hints;
       walk_ring(ring, name, hints);
       if (lined_[flow])
         for (const Hint& hint : hints)
-          if (Store::hint_lives(segment_, hint)) hinted_[hint.index()] = true;
+          if (hint_lives(segment_, hint)) hinted_[hint.index()] = true;
     });
   }
 
@@ -173,7 +176,7 @@ class Audit : AuditBook {
       if (segment_.ring(ring).claimed.load() == 0) say(7, name + " is not marked as used");
       return true;
     };
-    for (const std::uint32_t ring : store_.own_rings()) {
+    for (const std::uint32_t ring : own_rings(store_)) {
       const bool finished = ring == store_.header().finished_ring;
       const std::string name = finished ? "the ring of finished batches"
                                : ring == store_.header().timers_ring
@@ -182,15 +185,14 @@ class Audit : AuditBook {
       std::vector<Hint> hints;
       if (own(ring, name)) walk_ring(ring, name, hints);
       for (const Hint& hint : hints)
-        if (hint.leads_to_line() && hint.index() < lined_.size() &&
-            Store::any_lives(segment_, hint))
+        if (hint.leads_to_line() && hint.index() < lined_.size() && any_lives(segment_, hint))
           lined_[hint.index()] = true;
       if (finished)
         for (const Hint& hint : hints)
-          if (hint.index() < chunk_seen_.size() && Store::batch_lives(segment_, hint))
+          if (hint.index() < chunk_seen_.size() && batch_lives(segment_, hint))
             chunk_seen_[hint.index()] = 1;
     }
-    for (const Store::Part& part : store_.all_parts()) {
+    for (const QueuePart& part : all_parts(store_)) {
       const shm::RingSet& set = *part.rings;
       const std::string place =
           (part.number == 0 ? "" : " of part " + std::to_string(part.number)) + " of queue '" +
@@ -204,10 +206,9 @@ class Audit : AuditBook {
         walk_ring(ring, name, hints);
         bool live = false;
         for (const Hint& hint : hints) {
-          if (hint.leads_to_line() && hint.index() < lined_.size() &&
-              Store::any_lives(segment_, hint))
+          if (hint.leads_to_line() && hint.index() < lined_.size() && any_lives(segment_, hint))
             lined_[hint.index()] = live = true;
-          if (!Store::hint_lives(segment_, hint)) continue;
+          if (!hint_lives(segment_, hint)) continue;
           const JobRecord& job = store_.job(hint.index());
           const Control control(job.control.load());
           if (control.tag() == hint.tag() &&

@@ -5,6 +5,7 @@
 
 #include "engine/audit_book.hpp"
 #include "engine/limits.hpp"
+#include "engine/pool_look.hpp"
 
 // What keeps jobs from workers must have a reason: limits, and pools.
 
@@ -122,7 +123,7 @@ void audit_pools(AuditBook& book) {
     const std::uint64_t pool = queue.isolated.load();
     const auto plan = pool == 0 || pool > kPools
                           ? std::nullopt
-                          : store.pool_plan(static_cast<std::uint32_t>(pool - 1));
+                          : pool_plan(store, static_cast<std::uint32_t>(pool - 1));
     if (!plan || !plan->setup.isolated() ||
         std::find(plan->queues.begin(), plan->queues.end(), q) == plan->queues.end())
       book.say(22, "queue '" + store.queue_name(q) + "' is isolated, and no pool isolates it");

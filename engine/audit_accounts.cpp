@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/account_look.hpp"
 #include "engine/audit_book.hpp"
 #include "engine/refill.hpp"
 
@@ -48,7 +49,7 @@ void audit_accounts(AuditBook& book) {
     std::uint64_t in = 0;
     for (std::uint32_t l = 0; l < store.lanes(); ++l)
       in += store.account_tally(at, l).in.get_ordered();
-    const std::uint64_t charge = (in - store.account_out(at)) & kAccountMask;
+    const std::uint64_t charge = (in - account_out(store, at)) & kAccountMask;
     if (charge != held[at])
       book.say(23, name + " is said to hold " + amount(charge) + ", and holds " + amount(held[at]));
     const std::uint64_t reserved = account.reserved.load();

@@ -25,7 +25,7 @@ struct Census {
   };
   /// The jobs of one tenant in one queue.
   struct Tenant {
-    std::uint64_t tenant = 0;  ///< Store::hash_tenant()
+    std::uint64_t tenant = 0;  ///< hash_tenant()
     std::uint32_t queue = 0;
     std::uint32_t slot = 0;  ///< of one of its jobs, where its name can be read
     std::uint64_t depth = 0, available = 0, active = 0, begun = 0;  ///< begun: within the window

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/job_look.hpp"
 #include "engine/queue_flags.hpp"
 #include "engine/unique_keys.hpp"
 #include "engine/workflow_look.hpp"
@@ -12,7 +13,7 @@ using shm::Point;
 /// job is; 3. a lane has it in its hands, which takes some hundred nanoseconds: look again; 4. it
 /// changed under our cas: look again.
 Outcome Actor::seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found) {
-  slot = store_.find_job(id);
+  slot = find_job(store_, id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   JobRecord& job = store_.job(slot);
   for (unsigned look = 0; look < kPatience; ++look) {
@@ -57,7 +58,7 @@ void Actor::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
 /// it, or when it fits between two moves of others. One move to another rank may have its place in
 /// line from before ours was called: ours comes after it.
 Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found) {
-  const std::uint32_t slot = store_.find_job(id);
+  const std::uint32_t slot = find_job(store_, id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   JobRecord& job = store_.job(slot);
   for (unsigned look = 0; look < kPatience; ++look) {
@@ -117,7 +118,7 @@ Outcome Actor::activate(JobId id, Activation what, JobState& found) {
 /// Takes a dead letter into this lane's hands. A job that is only discarded stays as it was.
 Outcome Actor::seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held,
                           JobState& found) {
-  slot = store_.find_job(id);
+  slot = find_job(store_, id);
   // Its end is not yet known to its workflow.
   if (slot != kNoIndex && is_unmarked(store_, store_.job(slot))) return Outcome::kBusy;
   const Outcome outcome = seize(event, id, slot, held, found);
@@ -175,19 +176,6 @@ void Actor::set_paused(std::uint32_t q, bool paused) {
   const std::uint64_t before = set_flags(queue, kPaused, paused ? kPaused : 0);
   if (tellings_.on() && ((before & kPaused) != 0) != paused) tellings_.paused(q, paused);
   if (!paused) bell_.wake_all(queue);
-}
-
-bool Actor::set_type_rank(std::uint64_t hash, std::optional<std::uint8_t> rank) {
-  for (std::uint32_t i = 0; i < kTypeDefaults; ++i) {
-    TypeDefault& entry = store_.type_default(i);
-    std::uint64_t found = entry.hash.load();
-    if (found == 0 && !rank) return true;
-    if (found == 0) entry.hash.cas(found, hash, Point::kTypeNamed);
-    if (found != 0 && found != hash) continue;
-    entry.rank.store(rank ? std::uint64_t{*rank} + 1 : 0, Point::kTypeSet);
-    return true;
-  }
-  return false;
 }
 
 }  // namespace ojs_shm::engine

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/crons.hpp"
+#include "engine/job_look.hpp"
 #include "engine/limit_turn.hpp"
 
 // Firing. The cron's job is a batch of one: the store that commits the batch commits also the next
@@ -40,7 +41,7 @@ static NewJob job_of(const Store& store, const CronTemplate& from, std::uint64_t
 /// Whether the job waits, runs, or is to be tried again.
 bool Crons::is_unfinished(JobId id) const {
   if (id == JobId{}) return false;
-  const std::uint32_t slot = store_.find_job(id);
+  const std::uint32_t slot = find_job(store_, id);
   return slot != kNoIndex && !is_finished(Control(store_.job(slot).control.load()).state());
 }
 

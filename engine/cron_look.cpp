@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "engine/job_look.hpp"
 #include "shm/blocks.hpp"
 #include "shm/parking.hpp"
 

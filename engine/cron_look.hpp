@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/job_look.hpp"
 #include "engine/store.hpp"
 
 // Reading crons. Never writes; the segment may be damaged.

@@ -8,6 +8,7 @@
 #include "engine/look.hpp"
 #include "engine/patience.hpp"
 #include "engine/probes.hpp"
+#include "engine/tenant_rules.hpp"
 
 // Dropping waiting jobs for new ones. A victim is first taken into this lane's hands, where it
 // still counts against the bound, and a death gives it back. Only when there are as many as are
@@ -103,7 +104,7 @@ Outcome Dropping::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantC
   std::uint64_t held = 0, used = 0, refused_at = 0;
   for (;;) {
     const Backpressure policy(queue.backpressure.load());
-    const Bounds bounds = store_.tenant_bounds(queue, mix_key(q, charge.tenant));
+    const Bounds bounds = tenant_bounds(store_, queue, mix_key(q, charge.tenant));
     const Outcome outcome = charge_account(q, charge, bounds, held, used);
     if (outcome != Outcome::kQueueFull) return outcome;
     Victim victim;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/job_look.hpp"
 #include "engine/probes.hpp"
 
 // What time brings: due jobs, expiry, leases, retention. Called by the supervisor; nothing here

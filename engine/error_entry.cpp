@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "engine/store.hpp"
+#include "engine/job_look.hpp"
 
 namespace ojs_shm::engine {
 namespace {

@@ -4,9 +4,12 @@
 #include <vector>
 
 #include "engine/flow_line.hpp"
+#include "engine/hint_lives.hpp"
 #include "engine/look.hpp"
 #include "engine/queue_flags.hpp"
+#include "engine/ring_look.hpp"
 #include "engine/search.hpp"
+#include "engine/tenant_rules.hpp"
 #include "engine/tenant_turns.hpp"
 
 // Tenants that share a queue fairly, within each level: deficit round robin over the flows that
@@ -117,7 +120,7 @@ bool Search::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl f
   const std::uint32_t own = store_.flow(look.flow).ring.load() - 1;
   const std::uint32_t ring = shm::Rings::find(rings, look.number);
   if (own == kNoIndex || ring == kNoIndex) return;
-  const std::uint64_t weight = store_.weight_of(queue, tenant);
+  const std::uint64_t weight = tenant_weight(store_, queue, tenant);
   FlowLine{store_, rings_, ring, &rings, look.number}.end_turn(
       look.flow, weight, [&] { return rings_.peek(own).empty(); });
   if (look.tenant_turn != kNoIndex) [[unlikely]]
@@ -146,7 +149,7 @@ void Search::gather_tenants(std::uint32_t q) { TenantTurns{*this, store_}.gather
 
 /// Brings the jobs at the head of each line into their flows, up to the first flow.
 void Search::gather_flows(std::uint32_t q) {
-  for (const Store::Part& part : store_.all_parts()) {
+  for (const QueuePart& part : all_parts(store_)) {
     if (part.queue != q) continue;
     for (unsigned number = 1; number < shm::kRingsPerSet; number += 2) {
       const std::uint32_t ring = shm::Rings::find(*part.rings, number);
@@ -180,7 +183,7 @@ void Search::dissolve_flows(std::uint32_t q) {
   for (unsigned look = 0; look < 100; ++look) {
     std::vector<Waiting> jobs;
     std::vector<std::pair<std::uint32_t, FlowControl>> ending;
-    store_.each_flow([&](std::uint32_t at, std::uint32_t ring) {
+    each_flow(store_, [&](std::uint32_t at, std::uint32_t ring) {
       Word& control = store_.flow(at).control;
       FlowControl found(control.load());
       if (!found.in_line()) return;
@@ -193,7 +196,7 @@ void Search::dissolve_flows(std::uint32_t q) {
       bool ours = false;
       shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
         const Hint hint(value);
-        if (!Store::hint_lives(segment_, hint)) return;
+        if (!hint_lives(segment_, hint)) return;
         const JobRecord& job = store_.job(hint.index());
         const Control available(job.control.load());
         if (available.state() != kSlotAvailable || available.tag() != hint.tag()) return;

@@ -5,8 +5,10 @@
 
 #include "engine/actor.hpp"
 #include "engine/limit_setter.hpp"
+#include "engine/pool_look.hpp"
 #include "engine/queue_flags.hpp"
 #include "engine/rates.hpp"
+#include "engine/tenant_rules.hpp"
 #include "shm/blocks.hpp"
 
 namespace ojs_shm::engine {
@@ -23,7 +25,7 @@ std::string limit_name(const Store& store, std::uint32_t i) {
 }
 
 std::uint64_t hash_limit(std::string_view name) {
-  return name.starts_with(kTenantLimit) ? Store::hash_tenant(name.substr(kTenantLimit.size()))
+  return name.starts_with(kTenantLimit) ? hash_tenant(name.substr(kTenantLimit.size()))
                                         : Store::hash_name(name);
 }
 
@@ -235,7 +237,7 @@ bool LimitSetter::adopt(std::uint32_t at) {
   const Permits permits(store_);
   const std::string name = limit_name(store_, at);
   const std::uint32_t pool =
-      name.starts_with(kPoolLimit) ? store_.find_pool(name.substr(kPoolLimit.size())) : kNoIndex;
+      name.starts_with(kPoolLimit) ? find_pool(store_, name.substr(kPoolLimit.size())) : kNoIndex;
   bool room = true;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const JobRecord& job = store_.job(slot);
@@ -254,7 +256,7 @@ bool LimitSetter::adopt(std::uint32_t at) {
 
 bool LimitSetter::count_at_work(std::uint32_t pool) {
   const std::uint32_t at =
-      find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool)));
+      find_limit(store_, std::string(kPoolLimit).append(pool_name(store_, pool)));
   if (at == kNoIndex) return true;
   if (!begin()) return false;
   store_.header().limit_settler.store((actor_.lane() + 1) | (at + 1ULL) << 32, Point::kSettlerSet);

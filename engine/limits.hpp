@@ -22,7 +22,7 @@ constexpr std::string_view kQueueLimit = "queue:", kTypeLimit = "type:", kTenant
 std::uint64_t hash_limit(std::string_view name);
 /// The key of that name, or kNoIndex.
 std::uint32_t find_limit(const Store& store, std::string_view name);
-/// The key on the tenant with that hash (Store::hash_tenant()), or kNoIndex.
+/// The key on the tenant with that hash (hash_tenant()), or kNoIndex.
 std::uint32_t find_tenant_limit(const Store& store, std::uint64_t tenant);
 std::string limit_name(const Store& store, std::uint32_t key);
 LimitSettings settings_of(const LimitKey& key);

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/hint_lives.hpp"
 #include "engine/packing.hpp"
+#include "engine/ring_look.hpp"
 #include "engine/unique.hpp"
 
 namespace ojs_shm::engine {
@@ -266,14 +268,14 @@ bool Mover::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
     if (stretch.freed < stretch.enough) rings_.splice(ring, live, stretch);
   };
   each_ring_of_hints(store_, pack);
-  pack(store_.header().timers_ring, Store::timer_lives);
+  pack(store_.header().timers_ring, timer_lives);
   if (rings_.has_leaks()) collect_leaks();
 }
 
 std::uint32_t Mover::collect_leaks() {
   // first of all: others may be making rings
   std::vector<std::uint64_t> linked = rings_.linked_chunks();
-  return rings_.collect_leaks(std::move(linked), store_.ring_sets(), store_.root_rings());
+  return rings_.collect_leaks(std::move(linked), ring_sets(store_), root_rings(store_));
 }
 
 [[gnu::noinline]] shm::Peeked Mover::oldest_in_front(std::uint32_t ring, unsigned number,

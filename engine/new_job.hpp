@@ -63,7 +63,7 @@ struct NewJob {
   bool pending = false;
   RetryPolicy retry = {};
   std::optional<std::uint8_t> age_rate = {};  ///< its own; else its queue's
-  std::uint64_t tenant = 0;                   ///< Store::hash_tenant()
+  std::uint64_t tenant = 0;                   ///< hash_tenant()
   std::uint16_t limit = 0;                    ///< its key + 1; 0: none
   std::uint64_t limits_turn = 0;              ///< Actor::limits_turn() before the key was looked up
   const NewAnnex* annex = nullptr;            ///< none: an ordinary job

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "engine/actor.hpp"
+#include "engine/hint_lives.hpp"
+#include "engine/ring_look.hpp"
 
 namespace ojs_shm::engine {
 
@@ -11,16 +13,16 @@ namespace ojs_shm::engine {
 /// dead from its live.
 template <class Visit>
 void each_ring_of_hints(const Store& store, const Visit& visit) {
-  for (const shm::RingSet* set : store.ring_sets())
+  for (const shm::RingSet* set : ring_sets(store))
     for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
       if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
-        visit(ring, Store::any_lives);
-  store.each_flow([&visit](std::uint32_t, std::uint32_t ring) { visit(ring, Store::any_lives); });
+        visit(ring, any_lives);
+  each_flow(store, [&visit](std::uint32_t, std::uint32_t ring) { visit(ring, any_lives); });
   for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
     if (const std::uint32_t ring = store.queue(q).room_ring.load(); ring != 0)
-      visit(ring - 1, Store::ticket_lives);
+      visit(ring - 1, ticket_lives);
     if (const std::uint32_t ring = store.queue(q).tenants_ring.load(); ring != 0)
-      visit(ring - 1, Store::any_lives);
+      visit(ring - 1, any_lives);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "engine/lane_counters.hpp"
 #include "engine/limits.hpp"
 #include "engine/patience.hpp"
+#include "engine/pool_look.hpp"
 
 // A fetch for a pool 1. reads which of its queues may have a job; 2. lets the strategy choose one;
 // 3. takes the turn, by one cas on the pool's word, if turns are counted; 4. fetches from that
@@ -71,7 +72,7 @@ void PoolWorker::seem_laden(bool laden) {
   PoolRecord& record = store_.pool(pool);
   if (record.name_hash.load() != pool_name_) return false;
   if (view_.pool == pool && record.setup.load() == view_.setup.word) return view_.setup.used();
-  auto plan = store_.pool_plan(pool);
+  auto plan = pool_plan(store_, pool);
   view_ = View();
   if (!plan) return false;
   view_.pool = pool;
@@ -88,7 +89,7 @@ void PoolWorker::seem_laden(bool laden) {
 }
 
 std::uint32_t PoolWorker::key_of_pool() const {
-  return find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool_ - 1)));
+  return find_limit(store_, std::string(kPoolLimit).append(pool_name(store_, pool_ - 1)));
 }
 
 /// A pool may have been given a limit since this lane's last fetch began: who has claimed a job
@@ -97,7 +98,7 @@ std::uint32_t PoolWorker::limit_now() const {
   if (pool_ == 0 ||
       (view_.pool == pool_ - 1 && store_.pool(pool_ - 1).setup.load() == view_.setup.word))
     return limit_;
-  const auto plan = store_.pool_plan(pool_ - 1);
+  const auto plan = pool_plan(store_, pool_ - 1);
   if (!plan || plan->concurrency == 0 || store_.pool(pool_ - 1).name_hash.load() != pool_name_)
     return kNoIndex;
   return key_of_pool();

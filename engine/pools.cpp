@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/limit_setter.hpp"
+#include "engine/pool_look.hpp"
 #include "engine/queue_flags.hpp"
 #include "engine/smooth.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 /// Whether a removed pool still has workers, or jobs in hand: another in its place would seem to
 /// have them.
 bool left_behind(const Store& store, std::uint32_t pool) {
-  return store.pool_crew(pool).workers != 0 || store.pool_load(pool, {}).active != 0;
+  return pool_crew(store, pool).workers != 0 || pool_load(store, pool, {}).active != 0;
 }
 
 /// Dispatches in which each queue has one turn of its own, so that none has less than its share of
@@ -69,7 +70,7 @@ Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
   std::uint32_t at = kNoIndex;
   for (std::uint32_t i = 0; i < kPools; ++i) {
     const std::uint64_t found = store_.pool(i).name_hash.load();
-    const auto plan = store_.pool_plan(i);
+    const auto plan = pool_plan(store_, i);
     if (found == hash || (at == kNoIndex && !plan && (found == 0 || !left_behind(store_, i))))
       at = i;
     if (!plan || found == hash || !(plan->setup.isolated() && spec.isolated)) continue;
@@ -81,8 +82,8 @@ Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
   PoolRecord& record = store_.pool(at);
   const PoolSetup before(record.setup.load());
   made = !before.used();
-  const auto previous = store_.pool_plan(at);
-  if (record.name_hash.load() != hash || store_.pool_name(at) != name) {  // 1
+  const auto previous = pool_plan(store_, at);
+  if (record.name_hash.load() != hash || pool_name(store_, at) != name) {  // 1
     record.name_length.store(0, Point::kPoolNamed);
     for (Word& counter : record.dispatched) counter.store(0, Point::kPoolNamed);
     shm::copy_in(record.name, name.data(),
@@ -139,7 +140,7 @@ Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
 
 Outcome Pools::remove(std::string_view name) {
   if (!seat().take()) return Outcome::kBusy;
-  const std::uint32_t pool = store_.find_pool(name);
+  const std::uint32_t pool = find_pool(store_, name);
   if (pool != kNoIndex) {
     Word& setup = store_.pool(pool).setup;
     setup.store(PoolSetup::Version::put(PoolSetup::Version::get(setup.load()) + 1),
@@ -156,7 +157,7 @@ Outcome Pools::remove(std::string_view name) {
 void Pools::end_change() {
   if (!seat().ours()) return;
   for (std::uint32_t pool = 0; pool < kPools; ++pool)
-    if (const auto plan = store_.pool_plan(pool); plan && plan->concurrency != 0)
+    if (const auto plan = pool_plan(store_, pool); plan && plan->concurrency != 0)
       LimitSetter(actor_).count_at_work(pool);
   settle();
 }
@@ -172,7 +173,7 @@ void Pools::follow() {
   std::vector<std::uint32_t> isolated(store_.max_queues(), 0);
   std::vector<bool> counted(store_.max_queues(), false), listed(store_.max_queues(), false);
   for (std::uint32_t i = 0; i < kPools; ++i)
-    if (const auto plan = store_.pool_plan(i))
+    if (const auto plan = pool_plan(store_, i))
       for (const std::uint32_t q : plan->queues) {
         listed[q] = true;
         if (plan->setup.isolated()) isolated[q] = i + 1;

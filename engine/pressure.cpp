@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "engine/account_look.hpp"
 #include "engine/room.hpp"
 
 // How full bounded queues are: who says it, and when. A bit of `attention` tells whether the queue
@@ -89,14 +90,14 @@ std::uint64_t Room::watch_pressure(std::uint64_t now) {
 std::uint32_t Room::recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
                                       Backpressure policy) {
   const std::uint32_t account =
-      full.tenant == nullptr ? kNoIndex : store_.find_account(mix_key(q, full.tenant->tenant));
+      full.tenant == nullptr ? kNoIndex : find_account(store_, mix_key(q, full.tenant->tenant));
   if (full.tenant != nullptr && account == kNoIndex) return kShortestDelayMs;
   Drain& drain = full.tenant == nullptr ? queue.drain : store_.account(account).drain;
   const std::uint64_t now = store_.now_ms();
   std::uint64_t at = drain.sampled_at.load();
   if (at == 0 || now < at || now - at >= kSampleMs) {
     if (drain.sampled_at.cas(at, now, Point::kPressureMeasured)) {
-      std::uint64_t out = full.tenant == nullptr ? 0 : store_.account_out(account);
+      std::uint64_t out = full.tenant == nullptr ? 0 : account_out(store_, account);
       const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
       for (std::uint32_t l = 0; l < high && full.tenant == nullptr; ++l)
         out += store_.tally(q, l).out.get_ordered();

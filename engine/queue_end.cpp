@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/queue_end.hpp"
 
+#include "engine/job_look.hpp"
+
 #include <algorithm>
 
 namespace ojs_shm::engine {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/actor.hpp"
+#include "engine/job_look.hpp"
 
 namespace ojs_shm::engine {
 

@@ -3,12 +3,15 @@
 #include <vector>
 
 #include "engine/crons.hpp"
+#include "engine/hint_lives.hpp"
+#include "engine/job_look.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/maintenance.hpp"
 #include "engine/pools.hpp"
 #include "engine/probes.hpp"
 #include "engine/refill.hpp"
 #include "engine/registry.hpp"
+#include "engine/ring_look.hpp"
 #include "engine/unique_keys.hpp"
 #include "engine/workflows.hpp"
 
@@ -162,7 +165,7 @@ std::uint32_t Actor::repair(const std::vector<std::pair<std::uint64_t, std::uint
   wait_with_limits();
   // 1. Its chunks, rings, batches and events: what follows uses the same words for its own.
   tellings_.close_left();
-  rings_.repair(store_.ring_sets(), store_.root_rings(), store_.header().finished_ring);
+  rings_.repair(ring_sets(store_), root_rings(store_), store_.header().finished_ring);
   // 2. The operation it was in.
   std::uint32_t mended = 0;
   const std::uint64_t intent = self_.intent.get();
@@ -259,17 +262,16 @@ std::uint32_t Actor::mend_hints() {
   std::vector<std::uint64_t> before(store_.slots());
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot)
     before[slot] = store_.job(slot).control.load();
-  for (const shm::RingSet* set : store_.ring_sets())
+  for (const shm::RingSet* set : ring_sets(store_))
     for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
       if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
         shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
-          if (Store::hint_lives(segment_, shm::Hint(value)))
-            hinted[shm::Hint(value).index()] = true;
+          if (hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
         });
-  store_.each_flow([&](std::uint32_t flow, std::uint32_t ring) {
+  each_flow(store_, [&](std::uint32_t flow, std::uint32_t ring) {
     if (!FlowControl(store_.flow(flow).control.load()).in_line()) return;
     shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
-      if (Store::hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
+      if (hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
     });
   });
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {

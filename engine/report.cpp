@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/actor.hpp"
+#include "engine/job_look.hpp"
 
 // Reports of running jobs. The holder reports, and any process by the job's id; so no lane holds
 // the slot here, and several may report at once:
@@ -75,14 +76,14 @@ std::optional<ReportTexts> read_report(const shm::Segment& segment, std::uint32_
                      std::string(both.substr(head.message))};
 }
 
-/// Another report may take the place of the one that is read: looks again.
-void Store::add_report(const JobRecord& job, bool texts, Snapshot& s) const {
+void add_report(const Store& store, const JobRecord& job, bool texts, Snapshot& s) {
   for (unsigned look = 0; look < 64; ++look) {
     const ReportWord report(job.signals.load());  // PAIR report
     if (!report.is_of(s.attempt) || report.parts() == 0) return;
     s.fraction = static_cast<double>(report.parts() - 1) / 10'000;
     if (!texts || !report.has_texts()) return;
-    if (auto found = read_report(segment_, report.first_block(), s.slot, s.generation, max_body_)) {
+    if (auto found = read_report(store.segment(), report.first_block(), s.slot, s.generation,
+                                 store.max_body())) {
       s.report = std::move(*found);
       return;
     }

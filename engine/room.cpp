@@ -3,6 +3,9 @@
 
 #include "engine/room.hpp"
 
+#include "engine/account_look.hpp"
+#include "engine/tenant_rules.hpp"
+
 // Producers that wait for room in a bounded queue. Each has a ticket, and the hints of the queue's
 // room_ring lead to them: whose hint stands first is let in first. So the cas that publishes the
 // hint is what registers a waiter. A ticket ends when its owner is let in or gives up; when its
@@ -83,10 +86,10 @@ std::uint32_t Room::whose_turn(QueueRecord& queue, std::uint32_t first, bool& pa
                      for (const TenantCharge& charge : charges_)
                        passable = passable && mix_key(q, charge.tenant) != key;
                      if (std::find(held_up.begin(), held_up.end(), key) != held_up.end()) return;
-                     const std::uint32_t at = key == 0 ? kNoIndex : store_.find_account(key);
-                     const std::uint64_t used = at == kNoIndex ? 0 : store_.account_charge(at);
+                     const std::uint32_t at = key == 0 ? kNoIndex : find_account(store_, key);
+                     const std::uint64_t used = at == kNoIndex ? 0 : account_charge(store_, at);
                      if (key == 0 || ticket.entering.load() != 0 ||
-                         store_.tenant_bounds(queue, key).fit(used + ticket.cost.load()))
+                         tenant_bounds(store_, queue, key).fit(used + ticket.cost.load()))
                        turn = hint.index();
                      else
                        held_up.push_back(key);

@@ -78,12 +78,6 @@ class Room : protected LimitGate {
   void set_backpressure(std::uint32_t queue, Backpressure policy);
   /// Of each tenant of the queue that has no bounds of its own.
   void set_tenant_bounds(std::uint32_t queue, Bounds bounds);
-  /// Its own, in force with the next set_tenant_bounds(); nothing: the queue's. False: no room.
-  bool set_tenant_rule_bounds(std::uint32_t queue, std::string_view tenant,
-                              std::optional<std::uint64_t> max_depth,
-                              std::optional<std::uint64_t> max_bytes);
-  /// 0: the queue's default. False when the table is full.
-  bool set_tenant_weight(std::uint32_t queue, std::string_view tenant, std::uint32_t weight);
 
  private:
   Outcome turn_away(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy);
@@ -98,7 +92,6 @@ class Room : protected LimitGate {
                        Backpressure policy);
   std::uint32_t recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
                                   Backpressure policy);
-  TenantRule* name_tenant(std::uint32_t queue, std::string_view tenant, bool make);
 
   std::vector<DepthCache> depth_cache_;
   Meeting met_;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/limits.hpp"
+#include "engine/pool_look.hpp"
 
 namespace ojs_shm::engine {
 
@@ -38,7 +39,7 @@ std::uint64_t ScheduleWatch::look(std::uint64_t now) {
   take_sample(now);
   interval_ms_.assign(so_far_.size(), 0);
   for (std::uint32_t pool = 0; pool < kPools; ++pool)
-    if (const auto plan = store_.pool_plan(pool)) {
+    if (const auto plan = pool_plan(store_, pool)) {
       for (const std::uint32_t q : plan->queues)
         if (q < interval_ms_.size() &&
             (interval_ms_[q] == 0 || plan->interval_ms < interval_ms_[q]))
@@ -94,19 +95,19 @@ void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
 /// A pool is overloaded when it has as many active jobs as its limit allows, or all its workers as
 /// many as they declared, whether jobs wait or not. Of a pool without either, nothing is known. The
 /// walk over all slots is for the case that the limit's permits or the workers' seats speak for it.
-void ScheduleWatch::watch_pool(std::uint32_t pool, const Store::PoolPlan& plan) {
-  const Store::PoolCrew crew = store_.pool_crew(pool);
+void ScheduleWatch::watch_pool(std::uint32_t pool, const PoolPlan& plan) {
+  const PoolCrew crew = pool_crew(store_, pool);
   const bool workers_full = crew.workers != 0 && crew.all_declared && crew.laden;
   const bool limit_full = plan.concurrency != 0 && !has_permit(pool);
   if (!workers_full && !limit_full) return note_overload(pool, nullptr);
-  const Store::PoolLoad load = store_.pool_load(pool, plan);
+  const PoolLoad load = pool_load(store_, pool, plan);
   const bool is_full = (limit_full && load.active >= plan.concurrency) ||
                        (workers_full && load.active >= crew.concurrency);
   note_overload(pool, is_full ? &load : nullptr);
 }
 
 /// That no worker of the pool may take a job told once, until that is over.
-void ScheduleWatch::note_overload(std::uint32_t pool, const Store::PoolLoad* load) {
+void ScheduleWatch::note_overload(std::uint32_t pool, const PoolLoad* load) {
   Word& told = store_.pool(pool).overloaded;
   const std::uint64_t before = told.load();
   if (before != 0 && load == nullptr) told.store(0, Point::kCounterMoved);
@@ -118,7 +119,7 @@ void ScheduleWatch::note_overload(std::uint32_t pool, const Store::PoolLoad* loa
 /// Whether the limit of the pool leaves room for a job.
 bool ScheduleWatch::has_permit(std::uint32_t pool) const {
   const std::uint32_t key =
-      find_limit(store_, std::string(kPoolLimit).append(store_.pool_name(pool)));
+      find_limit(store_, std::string(kPoolLimit).append(pool_name(store_, pool)));
   return key != kNoIndex && may_begin(store_, store_.limit_key(key), store_.now_ms());
 }
 

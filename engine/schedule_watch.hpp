@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/actor.hpp"
+#include "engine/pool_look.hpp"
 
 namespace ojs_shm::engine {
 
@@ -23,9 +24,9 @@ class ScheduleWatch {
   };
   void take_sample(std::uint64_t now);
   void watch_queue(std::uint32_t queue, std::uint64_t now);
-  void watch_pool(std::uint32_t pool, const Store::PoolPlan& plan);
+  void watch_pool(std::uint32_t pool, const PoolPlan& plan);
   bool has_permit(std::uint32_t pool) const;
-  void note_overload(std::uint32_t pool, const Store::PoolLoad* load);
+  void note_overload(std::uint32_t pool, const PoolLoad* load);
 
   Actor& actor_;
   Store& store_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/actor.hpp"
+#include "engine/job_look.hpp"
 #include "engine/probes.hpp"
 #include "engine/workflows.hpp"
 

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/hint_lives.hpp"
+#include "engine/job_look.hpp"
 #include "engine/patience.hpp"
 #include "engine/prefetch.hpp"
 #include "engine/unique.hpp"
@@ -57,7 +59,7 @@ void SlotPool::recycle(std::uint32_t slot, JobRecord& job) {
 }
 
 [[gnu::noinline]] void SlotPool::forget_id(std::uint32_t slot, const JobRecord& job) {
-  keys_.remove(Store::hash_id(job.id()), slot);
+  keys_.remove(hash_id(job.id()), slot);
 }
 
 [[gnu::noinline]] void SlotPool::free_texts(std::uint32_t slot, JobRecord& job) {
@@ -157,9 +159,9 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
 /// bringing it for a long time: whether there will be such a job is open then.
 [[gnu::noinline]] Outcome SlotPool::add_id(JobId id, std::uint32_t slot) {
   const CarriesId look(store_, id);
-  const std::uint64_t hash = Store::hash_id(id);
+  const std::uint64_t hash = hash_id(id);
   const auto is_taken = [&] {
-    const std::uint32_t other = store_.find_job(id);
+    const std::uint32_t other = find_job(store_, id);
     return other != kNoIndex && other != slot;
   };
   for (unsigned looks = 0; looks < look.patience() && !is_taken(); ++looks) {
@@ -296,7 +298,7 @@ std::uint64_t SlotPool::drop_expired(std::uint64_t now) {
   for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
     const shm::Peeked front = rings_.peek(store_.header().finished_ring);
     if (front.empty()) return 0;
-    if (!Store::batch_lives(segment_, front.hint())) {  // behind it may be one that is young
+    if (!batch_lives(segment_, front.hint())) {  // behind it may be one that is young
       rings_.retire(front);
       continue;
     }

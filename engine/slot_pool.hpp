@@ -7,6 +7,7 @@
 #include "engine/new_job.hpp"
 #include "engine/store.hpp"
 #include "shm/blocks.hpp"
+#include "shm/key_index.hpp"
 #include "shm/magazine.hpp"
 #include "shm/ring.hpp"
 

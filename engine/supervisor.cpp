@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "engine/hint_lives.hpp"
 #include "engine/tenant_turns.hpp"
 
 namespace ojs_shm::engine {
@@ -56,7 +57,7 @@ bool Supervisor::read_inbox(std::uint64_t now) {
     if (front.empty()) return true;
     if (front.hint().index() < store.slots()) {
       const JobRecord& job = store.job(front.hint().index());
-      if (Store::timer_lives(store.segment(), front.hint())) {
+      if (timer_lives(store.segment(), front.hint())) {
         const unsigned state = Control(job.control.load()).state();
         const std::uint64_t expires = job.expires_at.get();
         const bool waits = state == kSlotScheduled || state == kSlotRetryable;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/tellings.hpp"
 
+#include "engine/pool_look.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -186,7 +188,7 @@ std::uint64_t first_word(std::string_view& text) {
   }
 }
 
-[[gnu::noinline]] void Tellings::overloaded(std::uint32_t pool, const Store::PoolLoad& load) {
+[[gnu::noinline]] void Tellings::overloaded(std::uint32_t pool, const PoolLoad& load) {
   EventFacts event;
   event.kind = EventKind::kPoolOverloaded;
   event.queue = pool;

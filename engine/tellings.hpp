@@ -8,6 +8,7 @@
 #include "engine/fetched.hpp"
 #include "engine/new_job.hpp"
 #include "engine/pool.hpp"
+#include "engine/pool_look.hpp"
 #include "engine/store.hpp"
 
 namespace ojs_shm::engine {
@@ -68,7 +69,7 @@ class Tellings {
   void refused(std::uint32_t queue, std::uint64_t times, const Fullness& fullness,
                std::string_view type);
   void rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
-  void overloaded(std::uint32_t pool, const Store::PoolLoad& load);
+  void overloaded(std::uint32_t pool, const PoolLoad& load);
   /// One of `at_once` processes that were found dead, when `mended` slots were mended for them.
   void repaired(std::uint32_t dead, std::uint32_t by, std::uint64_t at_once, std::uint64_t mended);
   /// About a registered worker.

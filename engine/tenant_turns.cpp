@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/tenant_turns.hpp"
 
+#include "engine/ring_look.hpp"
+
 #include <bit>
 #include <tuple>
 
@@ -38,7 +40,7 @@ void TenantTurns::list(std::uint32_t q, std::uint64_t tenant) {
 }
 
 void TenantTurns::gather(std::uint32_t q) {
-  store.each_flow([&](std::uint32_t at, std::uint32_t ring) {
+  each_flow(store, [&](std::uint32_t at, std::uint32_t ring) {
     if (!FlowControl(store.flow(at).control.load()).in_line()) return;
     const shm::Peeked first = search.rings_.peek(ring);
     if (first.empty() || first.hint().index() >= store.slots()) return;

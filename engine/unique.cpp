@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/job_look.hpp"
 #include "engine/unique_keys.hpp"
 #include "shm/parking.hpp"
 
@@ -147,7 +148,7 @@ void UniqueKeys::count_conflict(const NewJob& spec) {
 void UniqueKeys::raise_other(const NewJob& spec, JobId other) {
   count_conflict(spec);
   if (!Uniqueness{spec.annex->uniqueness}.raises() || store.immutable_priorities()) return;
-  const std::uint32_t slot = store.find_job(other);
+  const std::uint32_t slot = find_job(store, other);
   if (slot == kNoIndex || rank_of_ring(Control(store.job(slot).control.load()).ring()) <= spec.rank)
     return;
   std::uint8_t previous = 0;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/few.hpp"
+#include "engine/job_look.hpp"
 #include "engine/patience.hpp"
 #include "engine/store.hpp"
 
@@ -108,7 +109,7 @@ class KeyLook final : public shm::KeyIndex::Carries {
   /// Whether the job in the slot keeps the new one out, now or for the moment.
   shm::KeyIndex::Standing operator()(std::uint32_t slot) const override;
   bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const override {
-    return store_.carries_any(slot, fingerprint);
+    return carries_any(store_, slot, fingerprint);
   }
   unsigned patience() const override { return kPatience; }
   void begin() const override { waits_ = false, seen_.clear(), rivals_.clear(); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/job_look.hpp"
 #include "shm/blocks.hpp"
 
 namespace ojs_shm::engine {
@@ -63,7 +64,7 @@ std::uint32_t find_workflow(const Store& store, JobId id) {
   if (const auto made_here = parts(id, salt); made_here && stands_in(made_here->slot))
     return made_here->slot;
   const std::uint32_t slot =
-      shm::KeyIndex::find(store.segment(), Store::hash_id(id), CarriesId(store, id));
+      shm::KeyIndex::find(store.segment(), hash_id(id), CarriesId(store, id));
   return stands_in(slot) ? slot : kNoIndex;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids that clients bring.
 
+#include "engine/job_look.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
@@ -19,8 +20,7 @@ std::string id_of_the_line(const Hands& hands, unsigned number) {
   const std::uint32_t lines =
       hands.handle->store().segment().geometry().key_cells / shm::KeyIndex::kLineWords;
   const auto line = [lines](engine::JobId id) {
-    return shm::KeyIndex::fingerprint(engine::Store::hash_id(id)) / shm::KeyIndex::kLineWords %
-           lines;
+    return shm::KeyIndex::fingerprint(engine::hash_id(id)) / shm::KeyIndex::kLineWords % lines;
   };
   engine::JobId id{0x0196'1234'5678'7ABC, 0x8DEF'0000'0000'0000};
   const auto wanted = line(id);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs from their enqueue to their end, and what a process does beside.
 
+#include "engine/hint_lives.hpp"
+#include "engine/job_look.hpp"
 #include "tests/catalogue/operations.hpp"
 
 #include <ojs_shm/transfer.hpp>
@@ -330,7 +332,7 @@ std::vector<Operation> job_operations() {
        [](Hands& h) {  // somebody's move to 0 stands between its two steps
          h.put();
          engine::Store& store = h.handle->store();
-         const std::uint32_t slot = store.find_job(engine::parse_id(h.id).value());
+         const std::uint32_t slot = engine::find_job(store, engine::parse_id(h.id).value());
          const engine::JobRecord& job = store.job(slot);
          shm::Rings& rings = h.handle->actor().rings();
          shm::RingSet& set = store.rings_of(job);
@@ -456,7 +458,7 @@ std::vector<Operation> job_operations() {
          engine::QueueRecord& queue = h.handle->store().queue(0);
          const std::uint32_t ring = shm::Rings::find(queue.rings, engine::normal_ring(9));
          shm::Rings::Stretch stretch;
-         h.handle->actor().rings().splice(ring, engine::Store::any_lives, stretch);
+         h.handle->actor().rings().splice(ring, engine::any_lives, stretch);
          if (stretch.freed < 3) throw std::runtime_error("nothing packed");
        }},
       {"finish_another",

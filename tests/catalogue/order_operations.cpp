@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/tenant_fetch.hpp"
+#include "engine/tenant_rules.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
@@ -93,7 +94,7 @@ std::vector<Operation> order_operations() {
          job.body = &body;
          const std::uint32_t queue = h.handle->store().find_queue("default");
          if (engine::TenantFetch{actor, h.handle->store()}.fetch(
-                 queue, engine::Store::hash_tenant("b"), 0, false, job) != engine::Outcome::kOk)
+                 queue, engine::hash_tenant("b"), 0, false, job) != engine::Outcome::kOk)
            throw std::runtime_error("the tenant has jobs");
          actor.ack(job.slot, job.word, "");
        }},

@@ -9,6 +9,7 @@
 
 #include <ojs_shm/proxy.hpp>
 
+#include "engine/job_look.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
@@ -81,7 +82,8 @@ const std::vector<Operation>& operations_of_threads() {
        },
        [](Hands& h) {
          const engine::Store& store = h.handle->store();
-         const engine::JobRecord& job = store.job(store.find_job(engine::parse_id(h.id).value()));
+         const engine::JobRecord& job =
+             store.job(engine::find_job(store, engine::parse_id(h.id).value()));
          std::thread finishing([&] {
            while ((job.signals.load() & engine::kWaited) == 0) std::this_thread::yield();
            must(h.worker->ack(h.job, "{}"));

@@ -25,6 +25,7 @@
 #include <sstream>
 #include <vector>
 
+#include "engine/hint_lives.hpp"
 #include "tests/catalogue/operations.hpp"
 #include "tests/crash/scene.hpp"
 #include "tests/support/process.hpp"
@@ -167,7 +168,7 @@ Operation pack_rings_overtaken() {
             engine::Actor& actor = h.handle->actor();
             actor.rings().splice(
                 shm::Rings::find(h.handle->store().queue(0).rings, engine::normal_ring(9)),
-                engine::Store::any_lives);
+                engine::any_lives);
             if (!actor.rings().has_leaks()) throw std::runtime_error("head was not near");
             actor.collect_leaks();
             shm::thread_hook = nullptr;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "engine/job_look.hpp"
 #include "engine/smooth.hpp"
 #include "tests/linearizability/subject.hpp"
 #include "tests/support/process.hpp"
@@ -100,7 +101,7 @@ class EngineHands final : public Hands {
   }
   bool mend() override { return segment_.attachment()->repair_the_dead() != 0; }
   std::uint64_t since(JobId id) override {
-    const std::uint32_t slot = handle_->store().find_job(id);
+    const std::uint32_t slot = engine::find_job(handle_->store(), id);
     return slot == engine::kNoIndex ? 0 : handle_->store().job(slot).available_at.get();
   }
   std::uint8_t home() override {

@@ -6,6 +6,7 @@
 #include "engine/events.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/limits.hpp"
+#include "engine/pool_look.hpp"
 #include "engine/pools.hpp"
 #include "engine/samples.hpp"
 #include "engine/schedule_watch.hpp"
@@ -47,7 +48,7 @@ void Stage::read_names() {
       wrong_ += std::string(what) + " has the name '" + name.c_str() + "'; ";
   };
   judge("a queue", store.queue_name(1));
-  judge("a pool", store.pool_name(0));
+  judge("a pool", engine::pool_name(store, 0));
   for (std::uint32_t i = 0; i < store.limit_keys(); ++i)
     if (store.limit_key(i).name_hash.load() == engine::hash_limit(kLong) &&
         engine::limit_name(store, i) != kLong)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/relacy/stage.hpp"
 
+#include "engine/job_look.hpp"
+
 #include <optional>
 
 namespace ojs_shm::test {
@@ -86,7 +88,7 @@ void Stage::end_telling(std::uint32_t self) {
 
 void Stage::look_at_all() {
   for (std::uint32_t slot = 0; slot < world_.store().slots(); ++slot) {
-    const auto seen = world_.store().snapshot(slot);
+    const auto seen = engine::snapshot(world_.store(), slot);
     if (!seen || seen->expires_at < kFar) continue;
     const std::string text = text_of(seen->expires_at - kFar);
     const std::string_view args =

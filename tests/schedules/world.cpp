@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "engine/hint_lives.hpp"
+#include "engine/job_look.hpp"
 #include "engine/limit_setter.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/make.hpp"
@@ -145,7 +147,8 @@ void World::put(std::uint32_t self, unsigned job, const engine::NewJob& spec) {
 /// What it had in its hands stands in front again; one that fetched meanwhile has passed it over.
 void World::note_a_refused_drop() {
   for (Books& books : books_) {
-    const std::uint32_t slot = books.put_returned == 0 ? shm::kNoIndex : store_->find_job(books.id);
+    const std::uint32_t slot =
+        books.put_returned == 0 ? shm::kNoIndex : engine::find_job(*store_, books.id);
     if (slot == shm::kNoIndex) continue;
     const engine::Control control(store_->job(slot).control.load());
     if (control.state() == engine::kSlotAvailable && control.ring() % 2 == 0)
@@ -417,7 +420,7 @@ void World::pack(std::uint32_t self) {
   for (const shm::RingSet* set : ring_sets())
     for (unsigned number = 0; number < 8; ++number)
       if (const std::uint32_t ring = shm::Rings::find(*set, number); ring != shm::kNoIndex)
-        actor(self).rings().splice(ring, engine::Store::any_lives);
+        actor(self).rings().splice(ring, engine::any_lives);
   if (actor(self).rings().has_leaks()) actor(self).collect_leaks();
 }
 
@@ -425,7 +428,7 @@ void World::pass_dead(std::uint32_t self) {
   for (const shm::RingSet* set : ring_sets())
     for (unsigned number = 0; number < 8; ++number)
       if (const std::uint32_t ring = shm::Rings::find(*set, number); ring != shm::kNoIndex)
-        actor(self).rings().reap(ring, engine::Store::any_lives, 100);
+        actor(self).rings().reap(ring, engine::any_lives, 100);
 }
 
 void World::tend(std::uint32_t self) {

@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/account_look.hpp"
+#include "engine/job_look.hpp"
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
 
@@ -17,7 +19,7 @@ void World::bound(std::uint64_t max_depth) {
 }
 
 void World::older(unsigned job, std::uint64_t ms) {
-  auto& available_at = store_->job(store_->find_job(books_[job].id)).available_at;
+  auto& available_at = store_->job(engine::find_job(*store_, books_[job].id)).available_at;
   available_at.set(available_at.get() - ms);
 }
 
@@ -97,7 +99,7 @@ std::string World::drop_text() {
     others = others || books.end_called || !books.takes.empty();
     if (books.put_returned == 0 || books.ended) continue;
     ++accepted;
-    const std::uint32_t slot = store_->find_job(books.id);
+    const std::uint32_t slot = engine::find_job(*store_, books.id);
     const bool there =
         slot != shm::kNoIndex &&
         !engine::is_finished(engine::Control(store_->job(slot).control.load()).state());
@@ -165,9 +167,9 @@ void World::give_all_accounts() {
 }
 
 unsigned World::next_to(unsigned tenant) const {
-  const std::uint32_t at = store_->find_account(engine::mix_key(0, tenant));
+  const std::uint32_t at = engine::find_account(*store_, engine::mix_key(0, tenant));
   unsigned other = 2'000;
-  while (store_->account_place(engine::mix_key(0, other), 0) != at) ++other;
+  while (engine::account_place(*store_, engine::mix_key(0, other), 0) != at) ++other;
   return other;
 }
 

@@ -2,7 +2,10 @@
 // Of the world of the schedules: what comes into being with the first use of its name.
 #include <algorithm>
 
+#include "engine/pool_look.hpp"
 #include "engine/pools.hpp"
+#include "engine/tenant_rules.hpp"
+#include "engine/type_ranks.hpp"
 #include "tests/schedules/world.hpp"
 
 namespace ojs_shm::test {
@@ -41,7 +44,7 @@ void World::age_by_default(std::uint32_t self) {
 void World::rank_type(std::uint32_t self, std::string_view type, std::uint8_t rank) {
   const std::size_t at = types_.size();
   types_.push_back({type, rank, self});
-  if (!actor(self).set_type_rank(engine::Store::hash_name(type), rank))
+  if (!engine::set_type_rank(actor(self).store(), engine::Store::hash_name(type), rank))
     wrong_ += "a type was refused; ";
   types_[at].returned = true;
 }
@@ -49,7 +52,8 @@ void World::rank_type(std::uint32_t self, std::string_view type, std::uint8_t ra
 void World::weigh_tenant(std::uint32_t self, std::string_view tenant, std::uint32_t weight) {
   const std::size_t at = tenants_.size();
   tenants_.push_back({tenant, weight, self});
-  if (!actor(self).set_tenant_weight(0, tenant, weight)) wrong_ += "a tenant was refused; ";
+  if (!engine::set_tenant_weight(actor(self).store(), 0, tenant, weight))
+    wrong_ += "a tenant was refused; ";
   tenants_[at].returned = true;
 }
 
@@ -58,7 +62,7 @@ void World::set_pool(std::uint32_t self, std::string_view pool) {
   spec.queues = {0};
   bool made = false;
   const Outcome outcome = engine::Pools(actor(self)).define(pool, spec, made);
-  if (outcome == Outcome::kOk ? store_->find_pool(pool) == engine::kNoIndex
+  if (outcome == Outcome::kOk ? engine::find_pool(*store_, pool) == engine::kNoIndex
                               : outcome != Outcome::kBusy)
     wrong_ += "a pool was refused; ";
 }
@@ -89,11 +93,12 @@ std::string World::names_text() {
         store_->queue_name(number) != queue.name)
       text += "the queue '" + std::string(queue.name) + "' is not found; ";
   }
-  text += settings_text(
-      types_, [this](std::string_view type) { return store_->type_rank(type).value_or(0); });
+  text += settings_text(types_, [this](std::string_view type) {
+    return engine::type_rank(*store_, type).value_or(0);
+  });
   return text + settings_text(tenants_, [this](std::string_view tenant) -> std::uint64_t {
            const engine::TenantRule* rule =
-               store_->find_rule(engine::mix_key(0, engine::Store::hash_tenant(tenant)));
+               engine::find_tenant_rule(*store_, engine::mix_key(0, engine::hash_tenant(tenant)));
            return rule == nullptr ? 0 : rule->weight.load();
          });
 }

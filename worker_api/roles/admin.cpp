@@ -6,6 +6,8 @@
 
 #include "engine/limit_setter.hpp"
 #include "engine/maintenance.hpp"
+#include "engine/tenant_rules.hpp"
+#include "engine/type_ranks.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
@@ -59,13 +61,13 @@ Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFa
   std::uint32_t divisor = fairness.default_weight;
   for (const auto& [tenant, weight] : weights) divisor = std::gcd(divisor, weight);
   for (const auto& [tenant, weight] : weights)
-    if (!actor.set_tenant_weight(q, tenant, weight / divisor))
+    if (!engine::set_tenant_weight(actor.store(), q, tenant, weight / divisor))
       return no_rules("tenant_fairness.weights");
   for (const auto& [tenant, weight] : internal::describe_fairness(actor.store(), q).weights)
     for (const std::string& name : {tenant, "tenant:" + tenant})  // it may stand under both
       if (std::none_of(weights.begin(), weights.end(),
                        [&](const auto& each) { return each.first == name; }))
-        actor.set_tenant_weight(q, name, 0);
+        engine::set_tenant_weight(actor.store(), q, name, 0);
   actor.set_fairness(q, engine::Fairness(fairness.enabled, !weights.empty(), fairness.across,
                                          fairness.default_weight / divisor));
   return {};
@@ -76,12 +78,13 @@ Status bound_tenants(engine::Actor& actor, std::uint32_t q, const QueueSettings&
   if (settings.tenant_bounds) {
     const std::vector<TenantBound>& bounds = *settings.tenant_bounds;
     for (const TenantBound& bound : bounds)
-      if (!actor.set_tenant_rule_bounds(q, bound.tenant, bound.max_depth, bound.max_size_bytes))
+      if (!engine::set_tenant_rule_bounds(actor.store(), q, bound.tenant, bound.max_depth,
+                                          bound.max_size_bytes))
         return no_rules("backpressure.tenant_bounds");
     for (const TenantBound& before : internal::describe_tenant_bounds(actor.store(), q))
       if (std::none_of(bounds.begin(), bounds.end(),
                        [&](const auto& each) { return each.tenant == before.tenant; }))
-        actor.set_tenant_rule_bounds(q, before.tenant, {}, {});
+        engine::set_tenant_rule_bounds(actor.store(), q, before.tenant, {}, {});
   }
   actor.set_tenant_bounds(
       q, {settings.tenant_max_depth.value_or(record.tenant_max_depth.load()),
@@ -266,7 +269,7 @@ Status Admin::set_default_priority(std::string_view type, std::optional<std::int
     if (!checked) return checked.error();
     rank = checked.value();
   }
-  if (!actor.set_type_rank(engine::Store::hash_name(type), rank))
+  if (!engine::set_type_rank(actor.store(), engine::Store::hash_name(type), rank))
     return Error{
         Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
   return {};

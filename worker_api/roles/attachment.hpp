@@ -15,6 +15,7 @@
 #include <ojs_shm/segment.hpp>
 
 #include "engine/actor.hpp"
+#include "engine/job_look.hpp"
 #include "engine/make.hpp"
 #include "engine/store.hpp"
 #include "shm/member.hpp"

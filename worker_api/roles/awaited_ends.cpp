@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/roles/awaited_ends.hpp"
 
+#include "engine/job_look.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +10,7 @@ namespace ojs_shm::internal {
 
 /// Asks for the ring, then looks: a lane that takes the job into its hands afterwards sees the wish.
 bool AwaitedEnds::add(engine::JobId id) {
-  const std::uint32_t slot = store_.find_job(id);
+  const std::uint32_t slot = engine::find_job(store_, id);
   if (slot == engine::kNoIndex) {
     ended_.push_back(id);
     return true;

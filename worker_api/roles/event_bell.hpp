@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/pool_look.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/listener.hpp"
@@ -127,8 +128,8 @@ class EventBell {
     const engine::Store& store = handle_->store();
     std::vector<std::uint32_t> found = found_queues(handle_->store(), wanted_.queues);
     for (const std::string& name : wanted_.pools) {
-      const std::uint32_t pool = store.find_pool(name);
-      const auto plan = pool == engine::kNoIndex ? std::nullopt : store.pool_plan(pool);
+      const std::uint32_t pool = engine::find_pool(store, name);
+      const auto plan = pool == engine::kNoIndex ? std::nullopt : engine::pool_plan(store, pool);
       if (plan) found.insert(found.end(), plan->queues.begin(), plan->queues.end());
     }
     name_each_once(found);

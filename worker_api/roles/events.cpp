@@ -7,6 +7,8 @@
 
 #include "engine/cron_look.hpp"
 #include "engine/events.hpp"
+#include "engine/job_look.hpp"
+#include "engine/pool_look.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/registered_workers.hpp"
 
@@ -126,7 +128,7 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   event.source =
       "ojs://" + segment.attachment()->name().name + "/handles/" + std::to_string(facts.lane);
   if (facts.kind == EventKind::kPoolOverloaded || facts.kind == EventKind::kPoolRebalanced) {
-    event.pool = store.pool_name(facts.queue);
+    event.pool = engine::pool_name(store, facts.queue);
     event.active_jobs = facts.tag;
     event.waiting_jobs = facts.value;
     event.previous_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.previous_rank));
@@ -245,8 +247,8 @@ void EventReader::Impl::add_from_cron(Event& event) const {
 /// What has no room in an event, from the job itself, if it is still there.
 void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& event) const {
   const engine::Store& store = segment.attachment()->store();
-  const std::uint32_t slot = store.find_job(facts.job);
-  const auto job = slot == engine::kNoIndex ? std::nullopt : store.snapshot(slot);
+  const std::uint32_t slot = engine::find_job(store, facts.job);
+  const auto job = slot == engine::kNoIndex ? std::nullopt : engine::snapshot(store, slot);
   if (!job || job->id != facts.job) return;
   event.job_type = job->body.substr(0, job->type_length);
   if (facts.kind == EventKind::kJobExpired && job->expires_at > facts.value)

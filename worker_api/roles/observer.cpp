@@ -2,6 +2,9 @@
 #include <ojs_shm/observer.hpp>
 
 #include "engine/audit.hpp"
+#include "engine/job_look.hpp"
+#include "engine/pool_look.hpp"
+#include "engine/type_ranks.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/births.hpp"
 #include "worker_api/roles/observer_info.hpp"
@@ -65,15 +68,15 @@ std::vector<WorkerPoolInfo> Observer::pools() const {
   const engine::Store& store = segment_.attachment()->store();
   std::vector<WorkerPoolInfo> infos;
   for (std::uint32_t i = 0; i < engine::kPools; ++i)
-    if (const auto plan = store.pool_plan(i))
+    if (const auto plan = engine::pool_plan(store, i))
       infos.push_back(internal::describe_pool(store, i, *plan));
   return infos;
 }
 
 Result<WorkerPoolInfo> Observer::pool(std::string_view name) const {
   const engine::Store& store = segment_.attachment()->store();
-  const std::uint32_t pool = store.find_pool(name);
-  const auto plan = pool == engine::kNoIndex ? std::nullopt : store.pool_plan(pool);
+  const std::uint32_t pool = engine::find_pool(store, name);
+  const auto plan = pool == engine::kNoIndex ? std::nullopt : engine::pool_plan(store, pool);
   if (!plan) return internal::no_pool(name);
   return internal::describe_pool(store, pool, *plan);
 }
@@ -83,9 +86,9 @@ Result<JobInfo> Observer::get(std::string_view id) const {
   const auto parsed = engine::parse_id(id);
   if (!parsed) return internal::not_an_id(id);
   for (int look = 0; look < 1000; ++look) {
-    const std::uint32_t slot = store.find_job(*parsed);
+    const std::uint32_t slot = engine::find_job(store, *parsed);
     if (slot == engine::kNoIndex) break;
-    const auto snapshot = store.snapshot(slot);
+    const auto snapshot = engine::snapshot(store, slot);
     if (snapshot && snapshot->id == *parsed) return internal::info_of(store, *snapshot);
   }
   return internal::no_job(store, id);
@@ -100,7 +103,7 @@ std::vector<Violation> Observer::audit() const {
 
 std::optional<std::int64_t> Observer::default_priority(std::string_view type) const {
   const engine::Store& store = segment_.attachment()->store();
-  if (const auto rank = store.type_rank(type))
+  if (const auto rank = engine::type_rank(store, type))
     return engine::priority_of(store.convention(), *rank);
   return std::nullopt;
 }

@@ -8,7 +8,10 @@
 
 #include "engine/catalogue.hpp"
 #include "engine/census.hpp"
+#include "engine/job_look.hpp"
+#include "engine/pool_look.hpp"
 #include "engine/samples.hpp"
+#include "engine/tenant_rules.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_info.hpp"
@@ -28,13 +31,13 @@ std::string TenantNames::name_of(const engine::Store& store, const engine::Censu
   const std::lock_guard lock(mutex_);
   if (const auto known = names_.find(tenant.tenant); known != names_.end()) return known->second;
   std::string name = "#" + std::to_string(tenant.tenant);
-  const auto job = store.snapshot(tenant.slot);
+  const auto job = engine::snapshot(store, tenant.slot);
   if (!job) return name;
   const std::size_t begin = std::size_t{job->type_length} + job->args_length;
   const auto said =
       tenant_in(std::string_view(job->body).substr(std::min(begin, job->body.size())));
   // The slot may have another tenant's job by now.
-  if (!said || engine::Store::hash_tenant(*said) != tenant.tenant) return name;
+  if (!said || engine::hash_tenant(*said) != tenant.tenant) return name;
   constexpr std::size_t kMostKnown = 1U << 20;
   if (names_.size() >= kMostKnown) names_.clear();
   names_.emplace(tenant.tenant, *said);
@@ -90,9 +93,9 @@ void add_awaited(const engine::Store& store, std::uint32_t lane, const Census& c
 void add_pool(const engine::Store& store, std::uint32_t lane, WorkerCensus& worker) {
   const engine::PoolSeat seat(store.segment().lane(lane).counters[engine::kPoolSeat].get_ordered());
   for (std::uint32_t i = 0; i < engine::kPools; ++i) {
-    const auto plan = seat.at(i) ? store.pool_plan(i) : std::nullopt;
+    const auto plan = seat.at(i) ? engine::pool_plan(store, i) : std::nullopt;
     if (!plan) continue;
-    add_new(worker.pools, store.pool_name(i));
+    add_new(worker.pools, engine::pool_name(store, i));
     for (const std::uint32_t queue : plan->queues) add_new(worker.queues, store.queue_name(queue));
   }
 }
@@ -116,7 +119,7 @@ WorkerCensus describe_worker(const engine::Store& store, std::uint32_t process,
   std::sort(worker.queues.begin(), worker.queues.end());
   if (oldest.oldest_slot == engine::kNoIndex) return worker;
   worker.oldest_age_ms = walked.now_ms - std::min(walked.now_ms, oldest.oldest_started_at);
-  if (const auto job = store.snapshot(oldest.oldest_slot)) {
+  if (const auto job = engine::snapshot(store, oldest.oldest_slot)) {
     worker.oldest_job = engine::to_string(job->id);
     worker.oldest_type = job->body.substr(0, job->type_length);
   }
@@ -129,7 +132,7 @@ void describe_tenants(const engine::Store& store, const engine::Census& walked,
                       internal::TenantNames& names, Census& census) {
   std::vector<std::uint64_t> weights(census.queues.size()), begun(census.queues.size());
   const auto weight_of = [&store](const engine::Census::Tenant& each) {
-    return store.weight_of(store.queue(each.queue), each.tenant);
+    return engine::tenant_weight(store, store.queue(each.queue), each.tenant);
   };
   for (const engine::Census::Tenant& each : walked.tenants) {
     begun[each.queue] += each.begun;
@@ -146,7 +149,7 @@ void describe_tenants(const engine::Store& store, const engine::Census& walked,
     tenant.begun_1m = each.begun;
     tenant.oldest_age_ms = walked.now_ms - std::min(walked.now_ms, each.oldest_available_at);
     const engine::Bounds bounds =
-        store.tenant_bounds(queue, engine::mix_key(each.queue, each.tenant));
+        engine::tenant_bounds(store, queue, engine::mix_key(each.queue, each.tenant));
     tenant.max_depth = bounds.max_depth, tenant.max_size_bytes = bounds.max_bytes;
     if ((queue.flags.load() & engine::kFair) != 0) {
       tenant.weight = static_cast<std::uint32_t>(weight_of(each));
@@ -199,9 +202,9 @@ Census Observer::census() const {
   for (const ProcessInfo& process : census.segment.processes)
     census.workers.push_back(describe_worker(store, process.index, walked, census));
   for (std::uint32_t i = 0; i < engine::kPools; ++i) {
-    const auto plan = store.pool_plan(i);
+    const auto plan = engine::pool_plan(store, i);
     if (!plan) continue;
-    engine::Store::PoolLoad load{walked.active_by_pool[i], 0};
+    engine::PoolLoad load{walked.active_by_pool[i], 0};
     for (const std::uint32_t q : plan->queues)
       if (q < walked.queues.size())
         load.waiting += walked.queues[q].by_state[static_cast<std::size_t>(State::kAvailable)];

@@ -5,6 +5,9 @@
 #include <ojs_shm/observer.hpp>
 
 #include "engine/aging.hpp"
+#include "engine/hint_lives.hpp"
+#include "engine/job_look.hpp"
+#include "engine/ring_look.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/observer_info.hpp"
@@ -37,14 +40,14 @@ std::vector<std::uint32_t> places_of(const engine::Store& store) {
     std::uint32_t at = 0;
     shm::Rings::walk(store.segment(), ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
       const shm::Hint hint(value);
-      if (++at; engine::Store::hint_lives(store.segment(), hint)) place[hint.index()] = at;
+      if (++at; engine::hint_lives(store.segment(), hint)) place[hint.index()] = at;
     });
   };
-  for (const shm::RingSet* set : store.ring_sets())
+  for (const shm::RingSet* set : engine::ring_sets(store))
     for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
       if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != engine::kNoIndex)
         walk(ring);
-  store.each_flow([&](std::uint32_t, std::uint32_t ring) { walk(ring); });
+  engine::each_flow(store, [&](std::uint32_t, std::uint32_t ring) { walk(ring); });
   return place;
 }
 
@@ -106,7 +109,7 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
       continue;
     if (filter.dead_letter && !job.flags().has(engine::Policy::kDead)) continue;
     if (filter.created_before_ms != 0 && job.created_at.get() >= filter.created_before_ms) continue;
-    auto snapshot = store.snapshot(slot, !later);
+    auto snapshot = engine::snapshot(store, slot, !later);
     if (!snapshot) continue;
     if (filter.state && snapshot->state() != static_cast<engine::JobState>(*filter.state)) continue;
     if (filter.dead_letter && !snapshot->policy.has(engine::Policy::kDead)) continue;
@@ -140,7 +143,7 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
   infos.reserve(found.size());
   for (Listed& each : found) {
     if (later) {
-      auto whole = store.snapshot(each.job.slot);
+      auto whole = engine::snapshot(store, each.job.slot);
       // what has ended or moved on meanwhile is in the next look
       if (!whole || whole->id != each.job.id ||
           (filter.state && whole->state() != each.job.state()))

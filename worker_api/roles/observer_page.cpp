@@ -3,6 +3,8 @@
 
 #include <ojs_shm/observer.hpp>
 
+#include "engine/job_look.hpp"
+#include "engine/tenant_rules.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/births.hpp"
 #include "worker_api/roles/observer_info.hpp"
@@ -76,7 +78,7 @@ class Choice {
         request_(request),
         queue_(request.filter.queue.empty() ? engine::kNoIndex
                                             : store.find_queue(request.filter.queue)) {
-    if (request.filter.tenant) tenant_ = engine::Store::hash_tenant(*request.filter.tenant);
+    if (request.filter.tenant) tenant_ = engine::hash_tenant(*request.filter.tenant);
   }
 
   /// Whether there is such a queue, if one was asked for.
@@ -146,7 +148,7 @@ class Choice {
 
   /// Of a job that a lane holds exclusively: it is what it was before.
   [[gnu::noinline]] bool read_state_before(Standing& at) const {
-    const auto held = store_.snapshot(at.slot, false);
+    const auto held = engine::snapshot(store_, at.slot, false);
     if (held) at.state = held->state();
     return held.has_value();
   }
@@ -225,7 +227,7 @@ JobPage Observer::page(const JobPageRequest& request) const {
   page.more = found.size() > end;
   for (std::size_t i = request.offset; i < std::min(found.size(), end); ++i) {
     // what has changed its place meanwhile is in the next look
-    const auto job = store.snapshot(found[i].slot);
+    const auto job = engine::snapshot(store, found[i].slot);
     if (job && job->id == found[i].id) page.jobs.push_back(internal::info_of(store, *job));
   }
   return page;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/make.hpp"
+#include "engine/ring_look.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::internal {
@@ -53,7 +54,7 @@ PoolInfo counted(engine::Store& store, Pool pool) {
                      [&](std::uint32_t i) { return store.queue(i).name_hash.load() != 0; });
     case Pool::kParts:
       return {"parts",
-              store.parts_in_use(),
+              engine::parts_in_use(store),
               store.spare_parts(),
               sizeof(engine::PartRings),
               "--max-queues",

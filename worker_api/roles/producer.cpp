@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "engine/job_look.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/results.hpp"
@@ -194,7 +195,7 @@ std::string_view Producer::Impl::duplicate_of(std::span<const JobSpec> specs) {
   for (const JobSpec& spec : specs) {
     if (spec.id.empty()) continue;
     const auto id = engine::parse_id(spec.id);
-    if (!seen.insert(spec.id).second || (id && store().find_job(*id) != engine::kNoIndex))
+    if (!seen.insert(spec.id).second || (id && engine::find_job(store(), *id) != engine::kNoIndex))
       return spec.id;
   }
   return {};
@@ -270,9 +271,9 @@ Result<JobInfo> Producer::get(std::string_view id) const {
   const Result<engine::JobId> parsed = impl_->parse(id);
   if (!parsed) return parsed.error();
   for (int look = 0; look < 1000; ++look) {
-    const std::uint32_t slot = impl_->store().find_job(parsed.value());
+    const std::uint32_t slot = engine::find_job(impl_->store(), parsed.value());
     if (slot == engine::kNoIndex) break;
-    const auto snapshot = impl_->store().snapshot(slot);
+    const auto snapshot = engine::snapshot(impl_->store(), slot);
     if (snapshot && snapshot->id == parsed.value())
       return internal::info_of(impl_->store(), *snapshot);
   }
@@ -285,7 +286,7 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
   engine::Store& store = impl_->store();
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (;;) {
-    const std::uint32_t slot = store.find_job(parsed.value());
+    const std::uint32_t slot = engine::find_job(store, parsed.value());
     if (slot == engine::kNoIndex) return impl_->failed(engine::Outcome::kNotFound, id, {}, "");
     engine::JobRecord& job = store.job(slot);
     // Ask to be woken, then look: the finisher looks at the wish after it has taken the slot into

@@ -2,7 +2,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/job_look.hpp"
+#include "engine/names.hpp"
+#include "engine/pool_look.hpp"
 #include "engine/tenant_fetch.hpp"
+#include "engine/tenant_rules.hpp"
+#include "engine/turns.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/proxy_impl.hpp"
 #include "worker_api/roles/results.hpp"
@@ -88,7 +93,7 @@ bool Proxy::Impl::takes_jobs(engine::WorkerKey worker) {
 }
 
 std::size_t Proxy::Impl::room_of(engine::WorkerKey worker, std::uint32_t pool) {
-  const auto plan = pool == engine::kNoIndex ? std::nullopt : store().pool_plan(pool);
+  const auto plan = pool == engine::kNoIndex ? std::nullopt : engine::pool_plan(store(), pool);
   if (!plan || plan->setup.strategy() != engine::PoolStrategy::kLeastLoaded ||
       !engine::worker_lives(store(), worker))
     return std::numeric_limits<std::size_t>::max();
@@ -133,7 +138,7 @@ bool Proxy::Impl::take_from_queues(const FetchRequest& request, engine::Fetched&
 /// One job of the tenant, from the first queue that has any: of the pool's, or of those asked for.
 bool Proxy::Impl::take_of_tenant(engine::Actor& actor, std::uint32_t pool,
                                  const FetchRequest& request, engine::Fetched& job) {
-  const std::uint64_t tenant = engine::Store::hash_tenant(*request.tenant);
+  const std::uint64_t tenant = engine::hash_tenant(*request.tenant);
   const auto from = [&](std::uint32_t queue) {
     return queue != engine::kNoIndex &&
            engine::TenantFetch{actor, store()}.fetch(queue, tenant, request.lease_ms, !request.held,
@@ -142,14 +147,14 @@ bool Proxy::Impl::take_of_tenant(engine::Actor& actor, std::uint32_t pool,
   if (pool == engine::kNoIndex)
     return std::ranges::any_of(
         request.queues, [&](const std::string& queue) { return from(store().find_queue(queue)); });
-  const auto plan = store().pool_plan(pool);
+  const auto plan = engine::pool_plan(store(), pool);
   return plan && std::ranges::any_of(plan->queues, from);
 }
 
 /// Fetches until there are enough, or none is left.
 Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs) {
   const bool named = !request.pool.empty();
-  const std::uint32_t pool = store().find_pool(named ? request.pool : "default");
+  const std::uint32_t pool = engine::find_pool(store(), named ? request.pool : "default");
   if (named && pool == engine::kNoIndex) return internal::no_pool(request.pool);
   const engine::WorkerKey worker = worker_of(request);
   if (!takes_jobs(worker)) return {};
@@ -170,7 +175,7 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
             ? take_from_queues(request, got)
             : actor->fetch_from_pool(request.lease_ms, !request.held, got) == engine::Outcome::kOk;
     if (!found) break;
-    const auto snapshot = store().snapshot(got.slot);
+    const auto snapshot = engine::snapshot(store(), got.slot);
     if (!snapshot || snapshot->control.word != got.word) continue;  // cancelled since
     jobs.push_back(internal::info_of(store(), *snapshot));
   }
@@ -202,9 +207,9 @@ Result<engine::Snapshot> Proxy::Impl::find(std::string_view id, bool texts) {
   const auto parsed = engine::parse_id(id);
   if (!parsed) return internal::not_an_id(id);
   for (int look = 0; look < 1000; ++look) {
-    const std::uint32_t slot = store().find_job(*parsed);
+    const std::uint32_t slot = engine::find_job(store(), *parsed);
     if (slot == engine::kNoIndex) break;
-    auto snapshot = store().snapshot(slot, texts);
+    auto snapshot = engine::snapshot(store(), slot, texts);
     if (snapshot && snapshot->id == *parsed) return std::move(*snapshot);
   }
   return internal::error_of(engine::Outcome::kNotFound, store(), engine::kNoIndex, id);

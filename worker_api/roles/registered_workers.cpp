@@ -8,6 +8,7 @@
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/proxy.hpp>
 
+#include "engine/pool_look.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/admin_impl.hpp"
@@ -74,7 +75,7 @@ RegisteredWorker worker_from(const engine::Store& store, engine::WorkerFacts fac
   RegisteredWorker worker;
   read_details(facts.details, worker);
   for (std::uint32_t i = 0; i < engine::kPools && facts.pool != 0; ++i)
-    if (store.pool(i).name_hash.load() == facts.pool) worker.pool = store.pool_name(i);
+    if (store.pool(i).name_hash.load() == facts.pool) worker.pool = engine::pool_name(store, i);
   worker.id = std::move(facts.id);
   worker.directive = static_cast<WorkerDirective>(facts.order);
   worker.concurrency = facts.concurrency;

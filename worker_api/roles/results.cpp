@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/job_look.hpp"
 #include "engine/workflow_look.hpp"
 #include "worker_api/json/result_ttl.hpp"
 
@@ -10,7 +11,7 @@ namespace ojs_shm::internal {
 
 [[gnu::noinline]] Error no_job(const engine::Store& store, std::string_view id) {
   const auto parsed = engine::parse_id(id);
-  if (parsed && store.gave_away(*parsed))
+  if (parsed && engine::gave_away(store, *parsed))
     return {.code = Code::kNotFound,
             .message = "job " + std::string(id) +
                        " is gone: it ended and its room was needed, or it was deleted",

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/job_look.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 // How long results are kept, and what is said of a job that is no longer there.

@@ -157,7 +157,7 @@ struct Import::Impl {
       if (Status checked = internal::check_type(given.type); !checked) return checked;
     const std::uint64_t hash =
         given.type.empty() ? given.type_hash : engine::Store::hash_name(given.type);
-    if (!actor().set_type_rank(hash, *rank))
+    if (!engine::set_type_rank(actor().store(), hash, *rank))
       return Error{Code::kSegmentFull,
                    "all 256 default priorities of types are taken",
                    "types",
@@ -177,7 +177,7 @@ struct Import::Impl {
   /// Finished jobs give their room to jobs that come after them, also to those of the same import.
   void recount() {
     const std::uint64_t gone = std::erase_if(finished_, [this](engine::JobId id) {
-      return handle->store().find_job(id) == engine::kNoIndex;
+      return engine::find_job(handle->store(), id) == engine::kNoIndex;
     });
     report.jobs -= gone;
     report.displaced += gone;
@@ -362,10 +362,10 @@ struct Import::Impl {
 
   Status restore(const engine::PastJob& past, const std::string& id, bool clamped, bool defaulted) {
     engine::Outcome outcome = actor().restore(past);
-    // The room, or the id, may be held by a dead process: by an import that was killed,
-    // perhaps.
+    // The room, or the id, may be held by a dead process, perhaps of an import that was killed.
     for (int turn = 0; turn < 100 && outcome != engine::Outcome::kOk; ++turn) {
-      const bool stands = past.job.id && handle->store().find_job(*past.job.id) != engine::kNoIndex;
+      const bool stands =
+          past.job.id && engine::find_job(handle->store(), *past.job.id) != engine::kNoIndex;
       if (outcome == engine::Outcome::kDuplicate && stands) {
         ++report.existing;
         return {};

@@ -13,6 +13,7 @@
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/transfer.hpp>
 
+#include "engine/job_look.hpp"
 #include "engine/workflow_look.hpp"
 #include "worker_api/json/cron_text.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -91,7 +92,7 @@ std::optional<ExportedMember> member_of(const engine::Store& store,
                                         std::uint16_t number) {
   const engine::WorkflowGraph::Member& at = workflow.graph.members[number];
   ExportedMember member{at.waits, at.gate, static_cast<std::uint8_t>(at.when), false, false, {}};
-  const auto job = store.snapshot(at.slot, true, true);
+  const auto job = engine::snapshot(store, at.slot, true, true);
   const bool stands =
       job && job->generation == at.generation && (job->signals & engine::kMember) != 0 &&
       job->annex.workflow == workflow.slot && job->annex.workflow_generation == workflow.generation;

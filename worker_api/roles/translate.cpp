@@ -8,6 +8,7 @@
 #include "engine/limit_setter.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/names.hpp"
+#include "engine/tenant_rules.hpp"
 #include "engine/workflow_look.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/id_text.hpp"
@@ -204,7 +205,7 @@ namespace {
                                                   engine::NewJob& job) {
   if (spec.tenant.empty() && !tenant_in(spec.extra)) return SpecFault::kTenant;
   if (spec.result_ttl_s || !result_ttl_fits(spec.extra)) return SpecFault::kResultTtl;
-  job.tenant = engine::Store::hash_tenant(tenant_of(spec));
+  job.tenant = engine::hash_tenant(tenant_of(spec));
   if (spec.limit == nullptr) return SpecFault::kNone;
   if (!check_limit(spec.limit->key, spec.limit->limit, false)) return SpecFault::kLimit;
   job.limits_turn = engine::limits_turn(actor.store());
@@ -279,7 +280,8 @@ SpecFault Handle::make_queue(std::span<const JobSpec> specs, std::span<engine::N
   for (at = 0; at < jobs.size(); ++at) {
     const engine::NewJob& job = jobs[at];
     if (job.size() > store().max_body()) return SpecFault::kTooLarge;
-    if (job.id && store().find_job(*job.id) != engine::kNoIndex) return SpecFault::kDuplicate;
+    if (job.id && engine::find_job(store(), *job.id) != engine::kNoIndex)
+      return SpecFault::kDuplicate;
   }
   at = 0;
   const auto full = [this] {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/job_look.hpp"
 #include "worker_api/roles/worker_impl.hpp"
 
 #include <algorithm>
@@ -115,7 +116,7 @@ void Worker::Impl::note_options() {
 /// What the segment says of a pool goes before what the worker asks for.
 Status Worker::Impl::join_pool() {
   const bool named = !options.pool.empty();
-  pool = handle->store().find_pool(named ? options.pool : "default");
+  pool = engine::find_pool(handle->store(), named ? options.pool : "default");
   if (pool == engine::kNoIndex) return named ? Status(internal::no_pool(options.pool)) : Status();
   actor().pool_worker().join(pool, options.concurrency);
   names.resize(handle->store().max_queues());  // now: jobs keep views of them
@@ -126,7 +127,7 @@ Status Worker::Impl::join_pool() {
 /// The queues of the pool as it is now, to sleep on.
 void Worker::Impl::follow_pool() {
   engine::Store& store = handle->store();
-  const auto plan = store.pool_plan(pool);
+  const auto plan = engine::pool_plan(store, pool);
   if (!plan || plan->queues == queues) return;
   queues = plan->queues;
   for (const std::uint32_t queue : queues)
@@ -186,7 +187,8 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   got.body = &job.body_;
   switch (actor().fetch_from_pool(options.lease_ms, options.lease_owned, got)) {
     case engine::Outcome::kOk: break;
-    case engine::Outcome::kNotFound: return internal::no_pool(handle->store().pool_name(pool));
+    case engine::Outcome::kNotFound:
+      return internal::no_pool(engine::pool_name(handle->store(), pool));
     default: return Error{Code::kEmpty, {}, {}, 0, 0, ""};
   }
   if (names[got.queue].empty()) names[got.queue] = handle->store().queue_name(got.queue);

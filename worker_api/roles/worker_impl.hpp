@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/pool_look.hpp"
 #include "engine/turns.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/event_bell.hpp"
@@ -68,7 +69,7 @@ struct Worker::Impl {
   internal::EventBell::Wanted awaited() const {
     internal::EventBell::Wanted awaited;
     if (incomplete) awaited.queues = options.queues;
-    if (pool != engine::kNoIndex) awaited.pools = {handle->store().pool_name(pool)};
+    if (pool != engine::kNoIndex) awaited.pools = {engine::pool_name(handle->store(), pool)};
     return awaited;
   }
   /// Looks at what became of them.

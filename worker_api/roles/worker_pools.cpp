@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "engine/names.hpp"
+#include "engine/pool_look.hpp"
 #include "worker_api/json/envelope_fields.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/settings_check.hpp"
@@ -104,15 +105,14 @@ engine::PoolSpec spec_of(const PoolSettings& settings) {
 }
 
 WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
-                             const engine::Store::PoolPlan& plan) {
-  return describe_pool(store, pool, plan, store.pool_load(pool, plan));
+                             const engine::PoolPlan& plan) {
+  return describe_pool(store, pool, plan, engine::pool_load(store, pool, plan));
 }
 
 WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
-                             const engine::Store::PoolPlan& plan,
-                             const engine::Store::PoolLoad& load) {
+                             const engine::PoolPlan& plan, const engine::PoolLoad& load) {
   WorkerPoolInfo info;
-  info.name = store.pool_name(pool);
+  info.name = engine::pool_name(store, pool);
   PoolSettings& settings = info.settings;
   for (const std::uint32_t queue : plan.queues) settings.queues.push_back(store.queue_name(queue));
   settings.strategy = static_cast<PoolStrategy>(plan.setup.strategy());
@@ -133,7 +133,7 @@ WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
   for (const auto& [queue, jobs] : dispatched)
     info.dispatched_total.emplace_back(store.queue_name(queue), jobs);
 
-  const engine::Store::PoolCrew crew = store.pool_crew(pool);
+  const engine::PoolCrew crew = engine::pool_crew(store, pool);
   info.active_workers = crew.workers;
   info.declared_concurrency = crew.concurrency;
   info.active_jobs = load.active;

@@ -7,6 +7,7 @@
 
 #include <ojs_shm/worker_pool.hpp>
 
+#include "engine/pool_look.hpp"
 #include "engine/pools.hpp"
 #include "engine/store.hpp"
 
@@ -19,11 +20,10 @@ Status check_pool(std::string_view name, const PoolSettings& settings);
 /// Without the numbers of the queues. `settings` have been checked.
 engine::PoolSpec spec_of(const PoolSettings& settings);
 WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
-                             const engine::Store::PoolPlan& plan);
+                             const engine::PoolPlan& plan);
 /// The same, for a caller that knows the pool's load already.
 WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
-                             const engine::Store::PoolPlan& plan,
-                             const engine::Store::PoolLoad& load);
+                             const engine::PoolPlan& plan, const engine::PoolLoad& load);
 Error no_pool(std::string_view name);
 
 }  // namespace ojs_shm::internal

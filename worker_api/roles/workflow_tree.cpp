@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/job_look.hpp"
 #include "engine/workflow_look.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/roles/attachment.hpp"
@@ -131,7 +132,7 @@ void append_result(const engine::Store& store, const engine::WorkflowSnapshot& w
     return;
   }
   const std::uint32_t slot = engine::slot_of_member(store, workflow, tree.member);
-  const auto job = slot == engine::kNoIndex ? std::nullopt : store.snapshot(slot);
+  const auto job = slot == engine::kNoIndex ? std::nullopt : engine::snapshot(store, slot);
   const bool good = job && job->state() == engine::JobState::kCompleted &&
                     job->generation == workflow.graph.members[tree.member].generation &&
                     !job->result.empty() && json::check(job->result);
@@ -284,7 +285,7 @@ WorkflowStep describe(const engine::Store& store, const engine::WorkflowSnapshot
     return step;
   }
   const std::uint32_t slot = engine::slot_of_member(store, workflow, tree.member);
-  auto job = slot == engine::kNoIndex ? std::nullopt : store.snapshot(slot, results);
+  auto job = slot == engine::kNoIndex ? std::nullopt : engine::snapshot(store, slot, results);
   if (job && job->generation != workflow.graph.members[tree.member].generation) job.reset();
   step.state = state_of(workflow, tree.member, job ? &*job : nullptr);
   if (job) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "engine/ring_look.hpp"
 #include "engine/store.hpp"
 #include "shm/ring.hpp"
 #include "worker_api/roles/attachment.hpp"
@@ -49,7 +50,7 @@ bool set_policies(Admin& admin) {
 std::uint64_t left_in_flows(const Observer& observer) {
   internal::Attachment& attachment = *observer.segment().attachment();
   std::uint64_t chunks = 0;
-  attachment.store().each_flow([&](std::uint32_t, std::uint32_t ring) {
+  engine::each_flow(attachment.store(), [&](std::uint32_t, std::uint32_t ring) {
     std::uint32_t last = shm::kNoIndex;
     shm::Rings::walk(attachment.segment(), ring, [&](std::uint32_t chunk, unsigned, std::uint64_t) {
       chunks += last != shm::kNoIndex && chunk != last ? 1 : 0;

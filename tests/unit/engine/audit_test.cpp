@@ -5,7 +5,9 @@
 #include <set>
 #include <type_traits>
 
+#include "engine/account_look.hpp"
 #include "engine/audit.hpp"
+#include "engine/job_look.hpp"
 #include "engine/limits.hpp"
 #include "shm/blocks.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -65,7 +67,9 @@ class Audit : public testing::Test {
     EXPECT_TRUE(s.worker.ack(s.job).ok());
     EXPECT_EQ(s.findings(), "");
   }
-  std::uint32_t slot_of(const std::string& id) { return s.store().find_job(*engine::parse_id(id)); }
+  std::uint32_t slot_of(const std::string& id) {
+    return engine::find_job(s.store(), *engine::parse_id(id));
+  }
   engine::JobRecord& job(std::uint32_t slot) { return s.store().job(slot); }
   Control control(std::uint32_t slot) { return Control(job(slot).control.load()); }
   shm::Segment& raw() { return s.segment.attachment()->segment(); }
@@ -369,7 +373,7 @@ TEST_F(Audit, I22_pools_that_nobody_changes_and_a_queue_that_no_pool_isolates) {
 
 TEST_F(Audit, I23_an_account_that_holds_what_nothing_waits_for) {
   ASSERT_TRUE(s.admin.set_queue("default", {.tenant_max_depth = 1000}).ok());
-  const std::uint32_t at = s.store().find_account(engine::mix_key(0, 0));
+  const std::uint32_t at = engine::find_account(s.store(), engine::mix_key(0, 0));
   engine::AccountRecord& account = s.store().account(at);
   {
     const Corrupted mark(job(available).account,

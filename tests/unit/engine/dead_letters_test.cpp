@@ -8,6 +8,7 @@
 #include <ojs_shm/workflow.hpp>
 
 #include "engine/dead_letters.hpp"
+#include "engine/job_look.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "tests/unit/engine/unique_spec.hpp"
 
@@ -139,7 +140,7 @@ TEST_F(DeadLetters, one_that_was_retried_is_as_young_as_its_last_end) {
 /// The look found it before it was retried, and comes to drop it when it is a dead letter again.
 TEST_F(DeadLetters, what_changed_since_it_was_found_stays) {
   const std::string id = bury();
-  const std::uint32_t slot = s.store().find_job(*engine::parse_id(id));
+  const std::uint32_t slot = engine::find_job(s.store(), *engine::parse_id(id));
   const engine::Control found(s.store().job(slot).control.load());
   ASSERT_TRUE(s.admin.retry_dead(id).ok());
   ASSERT_EQ(s.take(), id);

@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "engine/job_look.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -41,7 +42,7 @@ TEST(FetchPromise, FS_T02_an_assignment_is_one_compare_and_swap_which_the_second
   Job other;
   EXPECT_EQ(second.try_fetch(other).code(), Code::kEmpty);
   const engine::Control held(
-      s.store().job(s.store().find_job(*engine::parse_id(id))).control.load());
+      s.store().job(engine::find_job(s.store(), *engine::parse_id(id))).control.load());
   EXPECT_EQ(held.state(), engine::kSlotActive);
   EXPECT_NE(held.owner(), 0U);
 }

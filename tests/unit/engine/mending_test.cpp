@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "engine/job_look.hpp"
 #include "shm/blocks.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -77,7 +78,7 @@ TEST(Mending, frees_no_block_that_is_another_ones_meanwhile) {
 /// Such a block may be of the life that ends, or of the one that begins.
 TEST(Mending, looks_again_at_the_blocks_of_a_slot_that_is_being_filled) {
   QuietSegment s;
-  const std::uint32_t slot = s.store().find_job(engine::parse_id(s.put()).value());
+  const std::uint32_t slot = engine::find_job(s.store(), engine::parse_id(s.put()).value());
   ASSERT_EQ(s.drain().size(), 1U);
   shm::Segment& segment = s.segment.attachment()->segment();
   shm::Blocks others(segment, 0);

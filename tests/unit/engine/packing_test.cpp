@@ -2,6 +2,7 @@
 // Dead hints behind live ones are given back while a lane supervises, long before chunks are
 // short.
 #include "engine/packing.hpp"
+#include "engine/hint_lives.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -83,11 +84,11 @@ TEST(Packing, a_look_that_leaves_more_behind_than_it_may_ends) {
   const std::uint32_t ring = shm::Rings::find(s.store().rings_of(0, 0), engine::normal_ring(4));
   ASSERT_TRUE(s.producer.cancel(behind).ok());
   put_and_cancel(s, static_cast<int>(shm::kCellsPerChunk) - 1);
-  EXPECT_EQ(rings.splice(ring, engine::Store::any_lives), 0U);
+  EXPECT_EQ(rings.splice(ring, engine::any_lives), 0U);
   put_and_cancel(s, static_cast<int>(3 * shm::kCellsPerChunk));
   shm::Rings::Stretch stretch;
   stretch.most = 1;
-  rings.splice(ring, engine::Store::any_lives, stretch);
+  rings.splice(ring, engine::any_lives, stretch);
   EXPECT_EQ(stretch.freed, 2U);
   EXPECT_EQ(stretch.most, 0U);
 }
@@ -102,7 +103,7 @@ TEST(Packing, dead_hints_in_a_last_chunk_yield_none_and_a_batch_does) {
   engine::each_ring_of_hints(
       s.store(), [&](std::uint32_t ring, shm::StillLive) { rings_of_hints.push_back(ring); });
   for (const std::uint32_t ring : rings_of_hints)
-    EXPECT_EQ(rings.splice(ring, engine::Store::any_lives), 0U);
+    EXPECT_EQ(rings.splice(ring, engine::any_lives), 0U);
   while (rings.take_chunk() != shm::kNoIndex) {}
   s.put(5);  // of another level: it needs a ring and a chunk
   EXPECT_LT(s.observer.list({}).size(), shm::kCellsPerChunk) << "whose chunk was it?";

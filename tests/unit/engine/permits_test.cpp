@@ -2,6 +2,7 @@
 // Permits by themselves: who may hold one, how a limit moves, and what a death leaves.
 
 #include "engine/permits.hpp"
+#include "engine/job_look.hpp"
 
 #include <atomic>
 #include <thread>
@@ -29,7 +30,7 @@ class PermitsTest : public testing::Test {
     Job job;
     EXPECT_TRUE(s.worker.try_fetch(job));
     jobs.push_back(std::move(job));
-    const std::uint32_t slot = s.store().find_job(*engine::parse_id(jobs.back().id()));
+    const std::uint32_t slot = engine::find_job(s.store(), *engine::parse_id(jobs.back().id()));
     return {slot, s.store().job(slot).generation.get()};
   }
   void limit(std::uint32_t limit) { ASSERT_TRUE(permits.set_limit(set, 7, limit)); }

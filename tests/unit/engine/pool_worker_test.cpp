@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lane as a worker of a pool, without an actor: at which queue it looks, and what it counts.
 #include "engine/pool_worker.hpp"
+#include "engine/pool_look.hpp"
 
 #include "engine/limits.hpp"
 #include "engine/pools.hpp"
@@ -17,7 +18,7 @@ class PoolWorkers : public testing::Test {
     for (const char* queue : {"a", "b", "c"}) queues_.push_back(s.actor().ensure_queue(queue));
     set({.queues = queues_});
     for (const std::uint32_t queue : queues_) s.actor().bell().wake_one(s.store().queue(queue));
-    worker.serve(s.store().find_pool("p"));
+    worker.serve(engine::find_pool(s.store(), "p"));
   }
   void set(const engine::PoolSpec& spec) {
     bool made = false;
@@ -85,7 +86,7 @@ TEST_F(PoolWorkers, a_removed_pool_is_gone_and_one_in_its_place_is_another) {
   EXPECT_EQ(worker.choose(tour, queue), Outcome::kNotFound);
   bool made = false;
   ASSERT_EQ(engine::Pools(s.actor()).define("q", {.queues = queues_}, made), Outcome::kOk);
-  ASSERT_EQ(s.store().find_pool("q"), 0U);
+  ASSERT_EQ(engine::find_pool(s.store(), "q"), 0U);
   EXPECT_EQ(worker.choose(tour, queue), Outcome::kNotFound);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 
+#include "engine/job_look.hpp"
 #include "tests/support/seed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -199,10 +200,10 @@ TEST(Priority, PRI_T02_an_urgent_job_leaves_an_active_one_alone) {
   EXPECT_EQ(after.fence, before.fence);
   EXPECT_EQ(after.started_at_ms, before.started_at_ms);
   EXPECT_EQ(after.priority, 9);
-  EXPECT_EQ(
-      engine::Deadline(s.store().job(s.store().find_job(*engine::parse_id(low))).deadline.load())
-          .ms(),
-      deadline);
+  EXPECT_EQ(engine::Deadline(
+                s.store().job(engine::find_job(s.store(), *engine::parse_id(low))).deadline.load())
+                .ms(),
+            deadline);
   EXPECT_EQ(s.take(), urgent);
   ASSERT_TRUE(s.worker.ack(held, "\"done\"").ok());
   EXPECT_EQ(s.get(low).result, "\"done\"");

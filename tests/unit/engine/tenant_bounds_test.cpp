@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/account_look.hpp"
+#include "engine/tenant_rules.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -34,11 +36,11 @@ class TenantBounds : public testing::Test {
   Code put_code(std::string_view tenant) { return s.producer.enqueue(spec_for(tenant)).code(); }
   std::uint64_t charge_of(std::string_view tenant) {
     const std::uint32_t at =
-        s.store().find_account(engine::mix_key(0, engine::Store::hash_tenant(tenant)));
+        engine::find_account(s.store(), engine::mix_key(0, engine::hash_tenant(tenant)));
     if (at == engine::kNoIndex) return 0;
     for (;;) {  // the sums lack nothing that left, only if no lane was let in meanwhile
       const std::uint64_t reserved = s.store().account(at).reserved.load();
-      const std::uint64_t charge = s.store().account_charge(at);
+      const std::uint64_t charge = engine::account_charge(s.store(), at);
       if (s.store().account(at).reserved.load() == reserved) return charge;
     }
   }
@@ -209,8 +211,8 @@ TEST_F(TenantBounds, BP_T19_a_fetch_beside_the_count_counts_once) {
   engine::Store& store = few.store();
   const auto charged = [&store] {
     const std::uint32_t at =
-        store.find_account(engine::mix_key(0, engine::Store::hash_tenant("a")));
-    return at == engine::kNoIndex ? 0 : store.account_charge(at);
+        engine::find_account(store, engine::mix_key(0, engine::hash_tenant("a")));
+    return at == engine::kNoIndex ? 0 : engine::account_charge(store, at);
   };
   int times = 0;
   for (bool over = false; !over; ++times) {

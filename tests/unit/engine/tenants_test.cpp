@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "engine/tenant_rules.hpp"
 #include "tests/support/seed.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -305,7 +306,7 @@ TEST(Tenants, FS_T16_sharing_no_more_forgets_no_job_that_came_into_a_flow_while_
   for (std::uint32_t i = 0; i < s.store().flows(); ++i) {
     engine::FlowRecord& flow = s.store().flow(i);
     const bool in_line = engine::FlowControl(flow.control.load()).in_line();
-    flow.key.store(in_line ? engine::mix_key(place, engine::Store::hash_tenant("a")) : 1,
+    flow.key.store(in_line ? engine::mix_key(place, engine::hash_tenant("a")) : 1,
                    shm::Point::kNone);
   }
   JobSpec spec = spec_of(2, "other");

@@ -9,6 +9,7 @@
 #include <ojs_shm/events.hpp>
 #include <ojs_shm/proxy.hpp>
 
+#include "engine/job_look.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -96,7 +97,7 @@ TEST_F(Awaits, one_that_is_forgotten_is_not_told) {
 TEST_F(Awaits, one_that_is_in_a_lane_s_hands_is_looked_at_again_and_again) {
   const std::string id = s.put();
   ASSERT_EQ(s.take(), id);
-  shm::Word& word = s.store().job(s.store().find_job(*engine::parse_id(id))).control;
+  shm::Word& word = s.store().job(engine::find_job(s.store(), *engine::parse_id(id))).control;
   const engine::Control active(word.load());
   word.store(active.to(engine::kSlotSettling, s.actor().lane() + 1).word, shm::Point::kNone);
   const int fd = proxy.await_end(id).value();

@@ -5,6 +5,7 @@
 #include <ojs_shm/transfer.hpp>
 #include <ojs_shm/workflow.hpp>
 
+#include "engine/job_look.hpp"
 #include "engine/uuid.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -93,14 +94,14 @@ TEST_F(Results, lives_of_a_slot_that_are_yet_to_come_are_not_gone) {
   const auto as = [&](std::uint32_t slot, std::uint32_t generation) {
     return engine::make_id(mine->unix_ms, mine->seq + 1, slot, generation, salt);
   };
-  EXPECT_FALSE(s.store().gave_away(as(mine->slot, mine->generation)));
-  EXPECT_FALSE(s.store().gave_away(as(mine->slot, mine->generation + 1)));
-  EXPECT_FALSE(s.store().gave_away(as(mine->slot, 0)));
-  EXPECT_FALSE(s.store().gave_away(as(s.store().slots(), 0)));
-  EXPECT_FALSE(s.store().gave_away(as(s.store().slots(), 1)));
+  EXPECT_FALSE(engine::gave_away(s.store(), as(mine->slot, mine->generation)));
+  EXPECT_FALSE(engine::gave_away(s.store(), as(mine->slot, mine->generation + 1)));
+  EXPECT_FALSE(engine::gave_away(s.store(), as(mine->slot, 0)));
+  EXPECT_FALSE(engine::gave_away(s.store(), as(s.store().slots(), 0)));
+  EXPECT_FALSE(engine::gave_away(s.store(), as(s.store().slots(), 1)));
   s.drain();
   for (int i = 0; i < 600; ++i) s.put(), s.drain();
-  EXPECT_TRUE(s.store().gave_away(as(mine->slot, mine->generation)));
+  EXPECT_TRUE(engine::gave_away(s.store(), as(mine->slot, mine->generation)));
 }
 
 TEST_F(Results, an_id_that_a_client_brought_is_not_remembered) {
