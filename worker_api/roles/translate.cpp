@@ -362,13 +362,11 @@ Error not_an_id(std::string_view text) {
 }
 
 namespace {
+
 void tell_unique(const engine::NewAnnex& annex, JobInfo& info) {
   info.unique_key = fmt::format("{:016x}{:016x}", annex.key_hi, annex.key_lo);
   info.unique = policy_of(annex.uniqueness);
 }
-}  // namespace
-
-namespace {
 
 /// What is done is all done, whatever was said of it last.
 [[gnu::noinline]] void tell_report(const engine::Snapshot& s, JobInfo& info) {
