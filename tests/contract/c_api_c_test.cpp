@@ -29,9 +29,12 @@ namespace {
 // behind.
 static_assert(sizeof(ojs_shm_error) == 88 && offsetof(ojs_shm_error, depth) == 32 &&
               offsetof(ojs_shm_error, code) == 48);
-static_assert(sizeof(ojs_shm_segment_options) == 64 &&
+static_assert(sizeof(ojs_shm_segment_options) == 72 &&
               offsetof(ojs_shm_segment_options, size_bytes) == 24 &&
-              offsetof(ojs_shm_segment_options, mode) == 56);
+              offsetof(ojs_shm_segment_options, mode) == 56 &&
+              offsetof(ojs_shm_segment_options, max_waiting) == 64);
+static_assert(sizeof(ojs_shm_args) == 40 && offsetof(ojs_shm_args, priority) == 24 &&
+              offsetof(ojs_shm_args, flags) == 32);
 static_assert(sizeof(ojs_shm_retry) == 40 && offsetof(ojs_shm_retry, max_attempts) == 16 &&
               offsetof(ojs_shm_retry, flags) == 32);
 static_assert(sizeof(ojs_shm_job_spec) == 160 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
