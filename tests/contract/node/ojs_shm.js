@@ -12,7 +12,7 @@ const ABI_VERSION = 1;
 const ID_SIZE = 37;
 const JOB_HAS_PRIORITY = 1;
 
-const opaque = ['segment', 'producer', 'worker', 'job', 'admin', 'observer', 'events'];
+const opaque = ['segment', 'producer', 'worker', 'job', 'admin', 'observer', 'events', 'prepared'];
 for (const name of opaque) koffi.opaque(`ojs_shm_${name}`);
 
 koffi.struct('ojs_shm_text', { data: 'void*', size: 'size_t' });
@@ -55,6 +55,7 @@ const structs = {
   queue_settings: { max_depth: 'uint64_t', max_size_bytes: 'uint64_t', paused: 'uint32_t', set: 'uint32_t' },
   job_filter: { queue: 'const char*', type: 'const char*', limit: 'uint64_t', state: 'uint32_t', flags: 'uint32_t',
     tenant: 'const char*', priority: 'int64_t', created_before_ms: 'uint64_t' },
+  args: { args: 'const char*', args_size: 'size_t', priority: 'int64_t', flags: 'uint32_t', reserved: 'uint32_t' },
   bulk_report: { matched: 'uint64_t', done: 'uint64_t', skipped: 'uint64_t' },
 };
 for (const [name, members] of Object.entries(structs)) {

@@ -61,11 +61,12 @@ OJS_SHM_API int ojs_shm_proxy_forget_end(ojs_shm_proxy* proxy, const char* id);
 OJS_SHM_API int64_t ojs_shm_proxy_take_ended(ojs_shm_proxy* proxy, char* buffer, size_t size);
 // Events, some 30 ms after they were told, so that ojs_shm_next_event() gives them out; `on` 0: no more.
 OJS_SHM_API int ojs_shm_proxy_await_events(ojs_shm_proxy* proxy, int on);
+struct ojs_shm_waiting;  // ojs_shm_full.h
 // ojs_shm_enqueue_begin(), and its end is awaited: ojs_shm_proxy_take_decided(), which names it by `tag`.
 // The descriptor tells of it when it is decided, also when its time is over. Returns the descriptor.
 OJS_SHM_API int ojs_shm_proxy_enqueue_begin(ojs_shm_proxy* proxy, const ojs_shm_job_spec* jobs,
                                             size_t count, int64_t timeout_ms, uint64_t tag,
-                                            ojs_shm_waiting** waiting);
+                                            struct ojs_shm_waiting** waiting);
 // The tags of those enqueues that are decided, in the order in which they were, and whose
 // ojs_shm_enqueue_poll() has not said so yet; it does from now on. Each once. Returns how many; where there
 // are more than `most` the descriptor stays readable.
