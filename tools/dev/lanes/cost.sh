@@ -13,11 +13,11 @@ readonly BUDGETS="
 single 1650
 prepared 1570
 events 1850
-batch 1325
-prepared_batch 1230
+batch 1345
+prepared_batch 1250
 c_abi 2640
 c_prepared 2360
-enqueue 680
+enqueue 630
 unique 1010
 replace 2040"
 lines=0 ways=()
