@@ -56,6 +56,44 @@ TEST_F(RingOfHints, hands_them_out_in_their_order_over_many_chunks) {
   EXPECT_EQ(pop(), kNoIndex);
 }
 
+/// Behind the last cell of a chunk stands the link to the next one, which is no hint.
+TEST_F(RingOfHints, a_look_that_is_kept_passes_ends_of_chunks) {
+  Peeked kept = rings_.peek(ring_);
+  for (std::uint32_t i = 100; i < 100 + shm::kCellsPerChunk * 3; ++i) {
+    rings_.peek_again(kept);
+    ASSERT_TRUE(kept.empty()) << i;
+    ASSERT_TRUE(push(i));
+    rings_.peek_again(kept);
+    ASSERT_FALSE(kept.empty()) << i;
+    ASSERT_EQ(kept.hint().index(), i);
+    Rings::retire(kept);
+    Rings::step(kept);
+  }
+}
+
+/// Both ends move once; another lane that comes in between finds all that is there.
+TEST_F(RingOfHints, fills_and_leaves_cells_in_a_row) {
+  Rings other{*segment_, 1};
+  Rings::PushRun run;
+  for (std::uint32_t i = 0; i < shm::kCellsPerChunk * 2 + 3; ++i) {
+    ASSERT_TRUE(rings_.push_next(run, ring_, Hint(i, 1), &segment_.set(), kNumber));
+    if (i % 5 != 4) continue;
+    ASSERT_TRUE(other.push(ring_, Hint(++i, 1), &segment_.set(), kNumber));
+  }
+  rings_.end_run(run);
+  std::uint32_t next = 0;
+  for (Peeked head = rings_.peek(ring_); !head.empty(); head = rings_.peek(ring_)) {
+    const unsigned cell = shm::Place(head.head).cell();
+    unsigned hints = 0;
+    for (;
+         hints < 3 && cell + hints < shm::kCellsPerChunk && !shm::is_empty(head.cell[hints].load());
+         ++hints)
+      ASSERT_EQ(Hint(head.cell[hints].load()).index(), next++);
+    Rings::retire(head, hints);
+  }
+  EXPECT_GE(next, shm::kCellsPerChunk * 2 + 3);
+}
+
 TEST_F(RingOfHints, uses_its_chunks_again_for_ever) {
   for (std::uint32_t i = 0; i < 10'000; ++i) {
     ASSERT_TRUE(push(i % 200)) << i;
