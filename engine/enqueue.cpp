@@ -105,19 +105,20 @@ Outcome Actor::fill(const Spec& spec, const JobForm& form, std::uint32_t slot, J
   shm::set_both(job.coefficient, job.retry_delay_ms, form.growth);
   shm::set_both(job.result_block, job.errors_block, shm::both(kNoIndex, kNoIndex));
   shm::set_both(job.result_length, job.errors_length, 0);
+  bool is_short = true;
+  if constexpr (!kPlain) is_short = spec.size() <= spec.inline_room();
+  if (is_short) {
+    // NO CRASH POINT: as above
+    shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
+  } else if constexpr (!kPlain) {
+    const std::uint32_t block = write_body(slot, generation, spec);
+    if (block == kNoIndex) return Outcome::kNoBlocks;
+    job.body_block.set(block);
+  }
   if constexpr (!kPlain) {
     if (spec.annex != nullptr) write_annex(*spec.annex, job);
-    if (spec.size() > spec.inline_room()) {
-      const std::uint32_t block = write_body(slot, generation, spec);
-      if (block == kNoIndex) return Outcome::kNoBlocks;
-      job.body_block.set(block);
-      return spec.id ? slots_.add_id(id, slot) : Outcome::kOk;
-    }
-  }
-  // NO CRASH POINT: as above
-  shm::copy_in<kInlineBytes>(job.inline_bytes, spec.type, spec.args, spec.extra);
-  if constexpr (!kPlain)
     if (spec.id) return slots_.add_id(id, slot);
+  }
   return Outcome::kOk;
 }
 

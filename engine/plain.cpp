@@ -250,10 +250,11 @@ Straight Actor::fetch_plain_next(std::uint32_t q, std::uint32_t lease_ms, bool l
 /// Of hints in a row that were tried.
 void Actor::end_run() {
   PlainLook& seen = plain_look_;
-  if (seen.run == 0) return;
-  shm::Peeked& head = seen.rings[seen.at].head;
-  shm::Rings::retire(head, seen.tried);
-  shm::Rings::step(head, seen.tried);
+  if (seen.tried != 0) {
+    shm::Peeked& head = seen.rings[seen.at].head;
+    shm::Rings::retire(head, seen.tried);
+    shm::Rings::step(head, seen.tried);
+  }
   seen.tried = seen.run = 0;
 }
 

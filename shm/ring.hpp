@@ -180,7 +180,7 @@ class Rings {
   OJS_SHM_INLINE void peek_again(Peeked& seen) {
     if (seen.ends->head.load() == seen.head) [[likely]] {
       seen.value = seen.cell->load();  // PAIR cell-publish
-      // behind the last cell stands the link to the next chunk, which is no hint
+      // behind the last cell stands the link to the next chunk, which is not a hint
       const bool in_cells = seen.empty() || Place(seen.head).cell() < kCellsPerChunk;
       if (seen.ends->head.load() == seen.head && in_cells) [[likely]]
         return;

@@ -57,7 +57,7 @@ Result<PreparedJob> Producer::prepare(const JobSpec& kind) {
   return PreparedJob(std::move(made));
 }
 
-/// Of one job of a kind; kNoIndex: it is no plain one, or wrong.
+/// The rank of one job of a kind; kNoIndex: its args or its priority are wrong, or it is too long.
 OJS_SHM_INLINE static std::uint32_t rank_of(engine::Actor& actor, const JobSpec& kind,
                                             std::string_view args,
                                             const std::optional<std::int64_t>& wanted) {

@@ -56,7 +56,7 @@ TEST_F(RingOfHints, hands_them_out_in_their_order_over_many_chunks) {
   EXPECT_EQ(pop(), kNoIndex);
 }
 
-/// Behind the last cell of a chunk stands the link to the next one, which is no hint.
+/// Behind the last cell of a chunk stands the link to the next one, which is not a hint.
 TEST_F(RingOfHints, a_look_that_is_kept_passes_ends_of_chunks) {
   Peeked kept = rings_.peek(ring_);
   for (std::uint32_t i = 100; i < 100 + shm::kCellsPerChunk * 3; ++i) {

@@ -103,7 +103,7 @@ class OJS_SHM_API Producer {
                                                const EnqueueOptions& options);
   /// enqueue_batch() that never blocks: any number of them may wait at once. The jobs are copied. Poll
   /// each from time to time; Proxy::begin_enqueue() gives one whose turn a descriptor tells of. Errors:
-  /// as enqueue() of what is no matter of room.
+  /// as enqueue(), but for room.
   Result<WaitingEnqueue> begin(std::span<const JobSpec> jobs, const EnqueueOptions& options);
   /// How full the queue of the last enqueue is with it, if that is above the queue's warning
   /// threshold.
