@@ -21,6 +21,11 @@ void hear(int bell) {
   if (::poll(&rung, 1, 60'000) != 1) throw std::runtime_error("the bell was not rung");
 }
 
+void hush(int bell) {
+  eventfd_t count = 0;
+  ::eventfd_read(bell, &count);
+}
+
 bool somebody_sleeps(Hands& hands) {
   const engine::Store& store = hands.handle->store();
   for (const shm::Word& word : store.queue(hands.handle->actor().ensure_queue("default")).waiters)
@@ -39,17 +44,26 @@ void ring_and_hush(Hands& hands) {
   hands.worker.reset();  // with its bell
 }
 
-/// The end of a job that a proxy awaits, while others tell events to it.
+bool somebody_listens(Hands& hands) {
+  for (const shm::Word& word : hands.handle->store().header().listeners)
+    if (word.load() != 0) return true;
+  return false;
+}
+
+/// The end of a job that a proxy awaits, while others tell events to it. The bell rings once when it
+/// begins; then its thread lies down, in each run, for nothing else happens until it has.
 void listen_for_an_end(Hands& hands) {
   Proxy proxy = must(Proxy::attach(hands.segment));
   const int bell = must(proxy.await_end(hands.id));
+  hear(bell);
+  hush(bell);
+  while (!somebody_listens(hands)) std::this_thread::yield();
   if (must(proxy.await_events()) != bell) throw std::runtime_error("it has two descriptors");
   hands.take(hands.job);
   must(hands.worker->ack(hands.job));
   for (std::vector<std::string> ended; ended.empty(); ended = proxy.take_ended()) {
     hear(bell);
-    eventfd_t count = 0;
-    ::eventfd_read(bell, &count);
+    hush(bell);
   }
 }
 
