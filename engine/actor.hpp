@@ -190,18 +190,20 @@ class Actor final : private Dropping {
                    std::string& body) const;
   // plain.cpp
   template <bool kKeyed>
-  Straight put_straight(const PlainJob& spec, const JobForm& form, const NewJob* keyed, JobId& id,
+  Straight put_straight(const PlainJob& spec, const JobForm& form, const NewAnnex* annex, JobId& id,
                         Outcome& outcome);
   void tell_birth(std::uint32_t queue, std::uint8_t rank, const JobForm& form, JobId id,
                   Control filling);
   template <class Each>
   Straight put_batch_straight(std::uint32_t queue, std::size_t count, Each&& each,
                               std::span<JobId> ids);
-  Straight replace_straight(const NewJob& spec, JobId& id, Outcome& outcome);
+  Straight replace_straight(const PlainJob& spec, const JobForm& form, const NewAnnex& annex,
+                            JobId& id, Outcome& outcome);
   using PushRuns = std::array<shm::Rings::PushRun, 8>;  ///< by level
   void publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling, std::uint64_t now,
-                        PushRuns& runs);
-  Straight kept_out(const NewJob& spec, std::uint32_t slot, Control filling, Outcome outcome);
+                        shm::Rings::PushRun& run);
+  Straight claim_straight(const NewAnnex& annex, std::uint8_t rank, std::uint32_t slot,
+                          Control filling, std::uint64_t now, Outcome& outcome);
   bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
                     std::uint64_t size);
   void settings_moved(QueueRecord& queue, std::uint64_t before, std::uint64_t now);

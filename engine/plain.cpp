@@ -43,15 +43,16 @@ Straight Actor::enqueue_plain(const PlainJob& spec, const JobForm& form, JobId& 
 /// What keeps it out is told as the general way tells it.
 Straight Actor::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) {
   if (!spec.straight_but_unique() || limiting()) return Straight::kAside;
-  UniqueKeys{*this, store_}.ask_for_key(spec);
-  return Uniqueness{spec.annex->uniqueness}.replaces()
-             ? replace_straight(spec, id, outcome)
-             : put_straight<true>(PlainJob::of(spec), JobForm(spec), &spec, id, outcome);
+  const NewAnnex& annex = *spec.annex;
+  UniqueKeys{*this, store_}.ask_for_key(annex);
+  return Uniqueness{annex.uniqueness}.replaces()
+             ? replace_straight(PlainJob::of(spec), JobForm(spec), annex, id, outcome)
+             : put_straight<true>(PlainJob::of(spec), JobForm(spec), &annex, id, outcome);
 }
 
 template <bool kKeyed>
 OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm& form,
-                                            const NewJob* keyed, JobId& id, Outcome& outcome) {
+                                            const NewAnnex* annex, JobId& id, Outcome& outcome) {
   come_near(spec.queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -70,15 +71,16 @@ OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm&
     return Straight::kAside;
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
-  bool others = false;
-  if constexpr (kKeyed) others = UniqueKeys{*this, store_}.ask_for_rival(*keyed);
+  shm::KeyIndex::Glance seen;
+  if constexpr (kKeyed) seen = UniqueKeys{*this, store_}.ask_for_rival(*annex);
   fill<true>(spec, form, slot, job, now, id);
   if constexpr (kKeyed) {
-    write_key(*keyed->annex, job);
-    if (others || !slots_.keys().insert_alone(keyed->annex->key_lo, slot)) [[unlikely]] {
-      Rivals none;
-      outcome = UniqueKeys{*this, store_}.claim_among(*keyed, slot, now, none);
-      if (outcome != Outcome::kOk) return kept_out(*keyed, slot, Control(filling), outcome);
+    write_key(*annex, job);
+    const bool others =
+        seen.slot != kNoIndex || !slots_.keys().insert_alone(annex->key_lo, slot, seen);
+    if (others) [[unlikely]] {
+      const Straight end = claim_straight(*annex, spec.rank, slot, Control(filling), now, outcome);
+      if (outcome != Outcome::kOk) return end;
     }
   }
   const std::uint32_t generation = job.generation.get();
@@ -117,12 +119,17 @@ OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm&
   tellings_.born({id.hi >> 16, 0, queue, policy.max_attempts(), rank, true}, id, filling);
 }
 
-/// Another has the key: nothing is stored.
-[[gnu::noinline]] Straight Actor::kept_out(const NewJob& spec, std::uint32_t slot, Control filling,
-                                           Outcome outcome) {
+/// Of a key that has other entries, and replaces none of their jobs. Kept out, nothing is stored.
+[[gnu::noinline]] Straight Actor::claim_straight(const NewAnnex& annex, std::uint8_t rank,
+                                                 std::uint32_t slot, Control filling,
+                                                 std::uint64_t now, Outcome& outcome) {
+  Rivals none;
+  outcome = UniqueKeys{*this, store_}.claim_among(annex, slot, now, none);
+  if (outcome == Outcome::kOk) return Straight::kDone;
   slots_.free(slot, filling);
   if (outcome == Outcome::kNoKeys) return Straight::kAside;
-  if (outcome == Outcome::kClash) UniqueKeys{*this, store_}.raise_other(spec, conflicts_.clash.id);
+  if (outcome == Outcome::kClash)
+    UniqueKeys{*this, store_}.raise_other(annex, near_.number, rank, conflicts_.clash.id);
   return Straight::kDone;
 }
 

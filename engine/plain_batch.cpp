@@ -17,7 +17,7 @@ using shm::Point;
 
 /// One of a batch that is committed.
 OJS_SHM_INLINE void Actor::publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling,
-                                            std::uint64_t now, PushRuns& runs) {
+                                            std::uint64_t now, shm::Rings::PushRun& run) {
   const unsigned number = filling.ring();
   const Control published = filling.to(kSlotAvailable, number, 0);
   JobRecord& job = store_.job(slot);
@@ -25,7 +25,7 @@ OJS_SHM_INLINE void Actor::publish_straight(QueueRecord& queue, std::uint32_t sl
   job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
   const shm::Hint hint(slot, published.tag());
   const std::uint32_t ring = shm::Rings::find(queue.rings, number);
-  if (!rings_.push_next(runs[number / 2 % runs.size()], ring, hint, &queue.rings, number) &&
+  if (!rings_.push_next(run, ring, hint, &queue.rings, number) &&
       !push_hint(queue.rings, ring, slot, published)) [[unlikely]]
     announce_lost_hint();
 }
@@ -85,9 +85,10 @@ OJS_SHM_INLINE Straight Actor::put_batch_straight(std::uint32_t q, std::size_t c
   // 3. The publication, in order; a death leaves the rest to the repair (finish_batch).
   PushRuns runs;
   for (std::size_t i = 0; i < count; ++i) {
-    publish_straight(queue, slots[i], Control(words[i]), now, runs);
-    OJS_SHM_PROBE4(enqueue, ids[i].hi, ids[i].lo, near_.number,
-                   rank_of_ring(Control(words[i]).ring()));
+    const Control filling(words[i]);
+    publish_straight(queue, slots[i], filling, now,
+                     runs[rank_of_ring(filling.ring()) % runs.size()]);
+    OJS_SHM_PROBE4(enqueue, ids[i].hi, ids[i].lo, near_.number, rank_of_ring(filling.ring()));
   }
   for (shm::Rings::PushRun& run : runs) rings_.end_run(run);
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
@@ -124,7 +125,8 @@ Straight Actor::enqueue_batch_plain(const PlainJob& kind, const JobForm& form,
 // ---- a replacement ------------------------------------------------------------------------------
 
 /// A batch of one, whose commit decides over the job that has its key as well (unique.cpp).
-Straight Actor::replace_straight(const NewJob& spec, JobId& id, Outcome& outcome) {
+Straight Actor::replace_straight(const PlainJob& spec, const JobForm& form, const NewAnnex& annex,
+                                 JobId& id, Outcome& outcome) {
   come_near(spec.queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -145,20 +147,21 @@ Straight Actor::replace_straight(const NewJob& spec, JobId& id, Outcome& outcome
     return Straight::kAside;
   }
   UniqueKeys keys{*this, store_};
-  const bool others = keys.ask_for_rival(spec);
+  const shm::KeyIndex::Glance seen = keys.ask_for_rival(annex);
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
-  fill<true>(PlainJob::of(spec), JobForm(spec), slot, job, now, id);
-  write_key(*spec.annex, job);
+  fill<true>(spec, form, slot, job, now, id);
+  write_key(annex, job);
   const Control filling = Control(taken).to(kSlotFilling, number, owner_);
   job.control.store(filling.word, Point::kSlotFilling);
 
   // 2. The key, and the job that has it.
   Rivals rivals;
-  outcome =
-      others ? keys.claim_among(spec, slot, now, rivals) : keys.claim(spec, slot, now, rivals);
+  const bool others =
+      seen.slot != kNoIndex || !slots_.keys().insert_alone(annex.key_lo, slot, seen);
+  outcome = others ? keys.claim_among(annex, slot, now, rivals) : Outcome::kOk;
   const bool met = outcome == Outcome::kMustReplace;
-  if (met) outcome = keys.seize_one(spec, rivals) ? Outcome::kOk : Outcome::kRivalMoved;
+  if (met) outcome = keys.seize_one(annex, rivals) ? Outcome::kOk : Outcome::kRivalMoved;
   if (outcome != Outcome::kOk) [[unlikely]] {
     slots_.free(slot, filling);
     intend_nothing();
@@ -169,9 +172,9 @@ Straight Actor::replace_straight(const NewJob& spec, JobId& id, Outcome& outcome
   mine.in.set_ordered(mine.in.get() + charge(1, size), Point::kTallyIn);
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
   commit_batch(kWhole);
-  PushRuns runs;
-  publish_straight(queue, slot, filling, now, runs);
-  rings_.end_run(runs[number / 2 % runs.size()]);
+  shm::Rings::PushRun run;
+  publish_straight(queue, slot, filling, now, run);
+  rings_.end_run(run);
   OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
   if (met) keys.mark_replaced(rivals.front().slot);
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]

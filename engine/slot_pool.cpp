@@ -51,11 +51,24 @@ void SlotPool::recycle(std::uint32_t slot, JobRecord& job) {
 /// The unique key, and the texts of the last report.
 [[gnu::noinline]] void SlotPool::forget_more(std::uint32_t slot, JobRecord& job,
                                              std::uint64_t signals) {
-  if ((signals & kUnique) != 0) keys_.remove(job.annex().key_lo.get(), slot);
+  if ((signals & kUnique) != 0) {
+    keys_.remove(job.annex().key_lo.get(), slot);
+    ask_for_next_key();
+  }
   const std::uint32_t first = ReportWord(signals).first_block();
   if (const std::uint64_t word = report_blocks(segment_, first, slot, job.generation.get());
       word != 0)
     blocks_.free_from_end(first, word);
+}
+
+/// Of the slot that is used again next, whose job probably has a key as well: its line of the index
+/// comes from far.
+void SlotPool::ask_for_next_key() const {
+  if (draining_.batch == kNoIndex || draining_.done == shm::kCellsPerChunk) return;
+  // relaxed: for prefetching only
+  const JobRecord& next =
+      store_.job(shm::Hint(draining_.chunk->cell[draining_.done].load_relaxed()).index());
+  if (is_unique(next)) shm::KeyIndex::ask_for(segment_, next.annex().key_lo.get());
 }
 
 [[gnu::noinline]] void SlotPool::forget_id(std::uint32_t slot, const JobRecord& job) {

@@ -100,6 +100,7 @@ class SlotPool {
   void recycle(std::uint32_t slot, JobRecord& job);
   void forget_id(std::uint32_t slot, const JobRecord& job);
   void forget_more(std::uint32_t slot, JobRecord& job, std::uint64_t signals);
+  void ask_for_next_key() const;
   bool is_being_made(std::uint64_t word) const;
   void free_texts(std::uint32_t slot, JobRecord& job);
   bool go_on_filling(std::uint64_t now);

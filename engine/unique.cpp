@@ -69,17 +69,18 @@ std::vector<std::uint32_t> KeyLook::superfluous() const {
 
 /// Has the key for the job in the slot, which this lane fills. kMustReplace: it has it, and there
 /// are rivals.
-Outcome UniqueKeys::claim(const NewJob& spec, std::uint32_t slot, std::uint64_t now,
+Outcome UniqueKeys::claim(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now,
                           Rivals& rivals) {
-  return actor.slots_.keys().insert_alone(spec.annex->key_lo, slot)
+  const shm::KeyIndex::Glance seen = shm::KeyIndex::glance(actor.segment_, annex.key_lo);
+  return actor.slots_.keys().insert_alone(annex.key_lo, slot, seen)
              ? Outcome::kOk
-             : claim_among(spec, slot, now, rivals);
+             : claim_among(annex, slot, now, rivals);
 }
 
-Outcome UniqueKeys::claim_among(const NewJob& spec, std::uint32_t slot, std::uint64_t now,
+Outcome UniqueKeys::claim_among(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now,
                                 Rivals& rivals) {
-  const UniqueKey key = key_of(*spec.annex);
-  KeyLook look(store, key, {spec.annex->uniqueness}, now);
+  const UniqueKey key = key_of(annex);
+  KeyLook look(store, key, {annex.uniqueness}, now);
   for (unsigned looks = 0; looks < kPatience; ++looks) {
     switch (actor.slots_.keys().insert(key.lo, slot, look)) {
       case shm::KeyIndex::Insert::kDone:
@@ -113,9 +114,9 @@ bool UniqueKeys::others_come(UniqueKey key, const KeyLook& look) const {
 
 /// What a claim would meet right now; writes nothing, so kOk promises nothing. For what is refused,
 /// or has to replace, anyway.
-Outcome UniqueKeys::foresee(const NewJob& spec) {
-  const UniqueKey key = key_of(*spec.annex);
-  KeyLook look(store, key, {spec.annex->uniqueness}, store.now_ms());
+Outcome UniqueKeys::foresee(const NewAnnex& annex) {
+  const UniqueKey key = key_of(annex);
+  KeyLook look(store, key, {annex.uniqueness}, store.now_ms());
   const bool found = shm::KeyIndex::find(actor.segment_, key.lo, look) != kNoIndex;
   if (look.waits()) return Outcome::kOk;
   if (!look.rivals().empty()) return Outcome::kMustReplace;
@@ -124,50 +125,50 @@ Outcome UniqueKeys::foresee(const NewJob& spec) {
   return Outcome::kClash;
 }
 
-void UniqueKeys::ask_for_key(const NewJob& spec) {
-  shm::KeyIndex::ask_for(actor.segment_, spec.annex->key_lo);
+void UniqueKeys::ask_for_key(const NewAnnex& annex) {
+  shm::KeyIndex::ask_for(actor.segment_, annex.key_lo);
 }
 
-bool UniqueKeys::ask_for_rival(const NewJob& spec) {
-  const std::uint32_t slot = shm::KeyIndex::glance(actor.segment_, spec.annex->key_lo);
-  if (slot >= store.slots()) return false;
-  const JobRecord& job = store.job(slot);
+shm::KeyIndex::Glance UniqueKeys::ask_for_rival(const NewAnnex& annex) {
+  const shm::KeyIndex::Glance seen = shm::KeyIndex::glance(actor.segment_, annex.key_lo);
+  if (seen.slot >= store.slots()) [[likely]]
+    return seen;
+  const JobRecord& job = store.job(seen.slot);
   for (const void* part :
        {static_cast<const void*>(&job.control), static_cast<const void*>(&job.created_at),
         static_cast<const void*>(&job.annex().key_hi)})
     __builtin_prefetch(part);
-  return true;
+  return seen;
 }
 
 /// A new job is not stored, or another gave way to it.
-void UniqueKeys::count_conflict(const NewJob& spec) {
-  store.queue(spec.queue).conflicts.fetch_add(1, Point::kCounterMoved);
+void UniqueKeys::count_conflict(std::uint32_t queue) {
+  store.queue(queue).conflicts.fetch_add(1, Point::kCounterMoved);
 }
 
-/// A duplicate may be more urgent than the job in its way. Source: ojs-priority 9.3.
-void UniqueKeys::raise_other(const NewJob& spec, JobId other) {
-  count_conflict(spec);
-  if (!Uniqueness{spec.annex->uniqueness}.raises() || store.immutable_priorities()) return;
+/// Source: ojs-priority 9.3.
+void UniqueKeys::raise_other(const NewAnnex& annex, std::uint32_t queue, std::uint8_t rank,
+                             JobId other) {
+  count_conflict(queue);
+  if (!Uniqueness{annex.uniqueness}.raises() || store.immutable_priorities()) return;
   const std::uint32_t slot = find_job(store, other);
-  if (slot == kNoIndex || rank_of_ring(Control(store.job(slot).control.load()).ring()) <= spec.rank)
+  if (slot == kNoIndex || rank_of_ring(Control(store.job(slot).control.load()).ring()) <= rank)
     return;
   std::uint8_t previous = 0;
   JobState found{};
-  (void)actor.reprioritize(other, spec.rank, previous, found);
+  (void)actor.reprioritize(other, rank, previous, found);
 }
 
 /// An imported job: one that has not ended needs its key as a new one does, and replaces none; one
 /// that has ended only enters it.
-Outcome UniqueKeys::claim_past(const NewJob& spec, bool waits, std::uint32_t slot) {
-  const Uniqueness own{spec.annex->uniqueness};
-  NewAnnex annex = *spec.annex;
-  annex.uniqueness = Uniqueness::make(waits ? own.states() : std::uint8_t{0}, OnConflict::kReject,
-                                      false, own.period_ms())
-                         .word;
-  NewJob job = spec;
-  job.annex = &annex;
+Outcome UniqueKeys::claim_past(const NewAnnex& annex, bool waits, std::uint32_t slot) {
+  const Uniqueness own{annex.uniqueness};
+  NewAnnex milder = annex;
+  milder.uniqueness = Uniqueness::make(waits ? own.states() : std::uint8_t{0}, OnConflict::kReject,
+                                       false, own.period_ms())
+                          .word;
   Rivals rivals;
-  return claim(job, slot, store.now_ms(), rivals);
+  return claim(milder, slot, store.now_ms(), rivals);
 }
 
 /// A dead letter that comes back needs its key as a new job does; this lane holds it. When both this
@@ -203,7 +204,7 @@ Outcome UniqueKeys::claim_all(std::span<const NewJob> specs, std::span<const std
   std::ranges::sort(order, {}, [&](std::size_t i) { return key_of(*specs[i].annex); });
   for (const std::size_t i : order) {
     Rivals own;
-    const Outcome outcome = claim(specs[i], slots[i], now, own);
+    const Outcome outcome = claim(*specs[i].annex, slots[i], now, own);
     if (outcome != Outcome::kOk && outcome != Outcome::kMustReplace) {
       actor.conflicts_.at = i;
       return outcome;
@@ -247,7 +248,7 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
           actor.conflicts_.clash = {};
           if (!content) return refuse_batch(specs[i], ids);
           same_as[i] = before->second;
-        } else if (!wish.replaces() && foresee(specs[i]) == Outcome::kClash) {
+        } else if (!wish.replaces() && foresee(*specs[i].annex) == Outcome::kClash) {
           if (!content) return refuse_batch(specs[i], ids);
           ids[i] = actor.conflicts_.clash.id;
         }
@@ -263,9 +264,9 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
     if (outcome == Outcome::kOk) {
       for (std::size_t i = 0; i < specs.size(); ++i) {
         if (same_as[i] != specs.size())
-          count_conflict(specs[i]);
+          count_conflict(specs[i].queue);
         else if (actor.conflicts_.ignored[i])
-          raise_other(specs[i], ids[i]);
+          raise_other(*specs[i].annex, specs[i].queue, specs[i].rank, ids[i]);
       }
       for (std::size_t n = 0; n < places.size(); ++n) ids[places[n]] = made[n];
       for (std::size_t i = 0; i < specs.size(); ++i)
@@ -287,7 +288,7 @@ Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<Job
 
 /// Of the job of a batch that met another of its key.
 Outcome UniqueKeys::refuse_batch(const NewJob& spec, std::vector<JobId>& ids) {
-  count_conflict(spec);
+  count_conflict(spec.queue);
   ids.clear();
   return Outcome::kClash;
 }
@@ -326,10 +327,10 @@ bool UniqueKeys::seize(std::span<Rival> rivals) {
 
 /// The only one, whose time the new job does not take over: false when there is more to it, or it has
 /// moved on.
-bool UniqueKeys::seize_one(const NewJob& spec, std::span<Rival> rivals) {
+bool UniqueKeys::seize_one(const NewAnnex& annex, std::span<Rival> rivals) {
   const bool moves_time =
       rivals.front().found.state() == kSlotScheduled &&
-      Uniqueness{spec.annex->uniqueness}.on_conflict() == OnConflict::kReplaceExceptSchedule;
+      Uniqueness{annex.uniqueness}.on_conflict() == OnConflict::kReplaceExceptSchedule;
   return rivals.size() == 1 && !moves_time && seize(rivals);
 }
 

@@ -15,22 +15,23 @@ struct UniqueKeys {
   Actor& actor;
   Store& store;
 
-  Outcome claim(const NewJob& spec, std::uint32_t slot, std::uint64_t now, Rivals& rivals);
+  Outcome claim(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now, Rivals& rivals);
   /// The same of a key that has other entries, as far as is known.
-  Outcome claim_among(const NewJob& spec, std::uint32_t slot, std::uint64_t now, Rivals& rivals);
-  Outcome claim_past(const NewJob& spec, bool waits, std::uint32_t slot);
+  Outcome claim_among(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now, Rivals& rivals);
+  Outcome claim_past(const NewAnnex& annex, bool waits, std::uint32_t slot);
   Outcome claim_all(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
                     Rivals& rivals);
   Outcome reclaim(std::uint32_t slot, const JobRecord& job);
-  Outcome foresee(const NewJob& spec);
+  Outcome foresee(const NewAnnex& annex);
   // The memory that a claim reads: of the index, then of the job that has the key.
-  void ask_for_key(const NewJob& spec);
-  bool ask_for_rival(const NewJob& spec);  ///< whether it has an entry there
-  void raise_other(const NewJob& spec, JobId other);
+  void ask_for_key(const NewAnnex& annex);
+  shm::KeyIndex::Glance ask_for_rival(const NewAnnex& annex);
+  /// A duplicate of that rank may be more urgent than the job in its way.
+  void raise_other(const NewAnnex& annex, std::uint32_t queue, std::uint8_t rank, JobId other);
   Outcome enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids);
   // rivals
   bool seize(std::span<Rival> rivals);
-  bool seize_one(const NewJob& spec, std::span<Rival> rivals);
+  bool seize_one(const NewAnnex& annex, std::span<Rival> rivals);
   bool ours(std::uint32_t slot) const;
   void mark_replaced(std::uint32_t slot);
   void end(std::uint32_t slot);
@@ -38,7 +39,7 @@ struct UniqueKeys {
 
  private:
   bool others_come(UniqueKey key, const KeyLook& look) const;
-  void count_conflict(const NewJob& spec);
+  void count_conflict(std::uint32_t queue);
   Outcome refuse_batch(const NewJob& spec, std::vector<JobId>& ids);
 };
 

@@ -14,6 +14,8 @@ constexpr std::uint32_t slot_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(Field<38, 24>::get(word));
 }
 constexpr std::uint64_t fingerprint_of(std::uint64_t word) { return Field<0, 38>::get(word); }
+/// Whether its fingerprint is that one, which nothing stands above.
+constexpr bool has_mark(std::uint64_t word, std::uint64_t mark) { return (word ^ mark) << 26 == 0; }
 
 /// The first word of the line where the window begins. The entry alone tells it, so that each who
 /// takes it knows which lines it had passed.
@@ -26,13 +28,13 @@ template <class Visit>
 bool any_of(const Segment& segment, std::uint64_t mark, const Visit& visit) {
   std::uint32_t line = window(mark);
   for (unsigned i = 0; i < KeyIndex::kWindowLines; ++i, line += KeyIndex::kLineWords) {
-    for (std::uint32_t at = line + 1; at < line + KeyIndex::kLineWords; ++at) {
-      Word& cell = segment.key_cell(at);
-      const std::uint64_t found = cell.load();
-      if (fingerprint_of(found) == mark && is_entry(found) && visit(cell, found)) [[unlikely]]
+    Word* const words = &segment.key_cell(line);
+    for (unsigned at = 1; at < KeyIndex::kLineWords; ++at) {
+      const std::uint64_t found = words[at].load();
+      if (has_mark(found, mark) && is_entry(found) && visit(words[at], found)) [[unlikely]]
         return true;
     }
-    if (segment.key_cell(line).load() == 0) return false;
+    if (words[0].load() == 0) return false;
   }
   return false;
 }
@@ -62,8 +64,9 @@ Word* KeyIndex::place(std::uint64_t entry, const Carries& carries) {
   const std::uint32_t first = window(entry), end = first + kWindowLines * kLineWords;
   for (const bool also_strays : {false, true})
     for (std::uint32_t line = first; line != end; line += kLineWords) {
-      for (std::uint32_t at = line + 1; at < line + kLineWords; ++at) {
-        Word& cell = segment_.key_cell(at);
+      Word* const words = &segment_.key_cell(line);
+      for (unsigned at = 1; at < kLineWords; ++at) {
+        Word& cell = words[at];
         const std::uint64_t found = cell.load();
         const bool stray = also_strays && is_entry(found) &&
                            !carries.plausible(slot_of(found), fingerprint_of(found));
@@ -73,7 +76,7 @@ Word* KeyIndex::place(std::uint64_t entry, const Carries& carries) {
         if (also_strays) pass_no_more(line, end);
         return &cell;
       }
-      if (!also_strays) segment_.key_cell(line).fetch_add(1, Point::kKeyPassed);
+      if (!also_strays) words[0].fetch_add(1, Point::kKeyPassed);
     }
   pass_no_more(first, end);
   return nullptr;
@@ -105,29 +108,37 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
   }
 }
 
-bool KeyIndex::insert_alone(std::uint64_t hash, std::uint32_t slot) {
+KeyIndex::Glance KeyIndex::glance(const Segment& segment, std::uint64_t hash) {
+  const std::uint64_t mark = fingerprint(hash);
+  Word* const line = &segment.key_cell(window(mark));
+  Glance seen;
+#pragma GCC unroll 8
+  for (unsigned at = kLineWords - 1; at > 0; --at) {
+    const std::uint64_t found = line[at].load_relaxed();  // relaxed: insert_alone() looks again
+    if (has_mark(found, mark) && found != 0) [[unlikely]]
+      seen.slot = slot_of(found);
+    seen.room = found == 0 ? &line[at] : seen.room;
+  }
+  return seen;
+}
+
+bool KeyIndex::insert_alone(std::uint64_t hash, std::uint32_t slot, const Glance& seen) {
   const std::uint64_t mark = fingerprint(hash);
   const std::uint64_t mine = entry_of(slot, mark);
   Word* const line = &segment_.key_cell(window(mark));
-  // 1. our entry, unless there is another
-  Word* own = nullptr;
-  std::uint64_t beyond = line[0].load();
-  unsigned same = 0;
-#pragma GCC unroll 8
-  for (unsigned at = kLineWords - 1; at > 0; --at) {
-    const std::uint64_t found = line[at].load();
-    if (found == 0) own = &line[at];
-    same += fingerprint_of(found) == mark;
-  }
-  if ((beyond | same) != 0 || own == nullptr || !own->cas_once(0, mine, Point::kKeyPlaced))
+  // 1. our entry
+  if (seen.room == nullptr || line[0].load() != 0 ||
+      !seen.room->cas_once(0, mine, Point::kKeyPlaced))
     return false;
   // 2. the others with the same key
-  beyond = line[0].load();
+  bool alone = line[0].load() == 0;
 #pragma GCC unroll 8
-  for (unsigned at = 1; at < kLineWords; ++at) same += fingerprint_of(line[at].load()) == mark;
-  if (beyond == 0 && same == 1) return true;
-  take_away(*own, mine);
-  return false;
+  for (unsigned at = 1; at < kLineWords; ++at)
+    if (has_mark(line[at].load(), mark) && &line[at] != seen.room) [[unlikely]]
+      alone = false;
+  if (!alone) [[unlikely]]
+    take_away(*seen.room, mine);
+  return alone;
 }
 
 KeyIndex::Insert KeyIndex::stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
@@ -180,18 +191,6 @@ std::uint32_t KeyIndex::find(const Segment& segment, std::uint64_t hash, const C
 
 void KeyIndex::ask_for(const Segment& segment, std::uint64_t hash) {
   prefetch_for_write(&segment.key_cell(window(fingerprint(hash))));
-}
-
-std::uint32_t KeyIndex::glance(const Segment& segment, std::uint64_t hash) {
-  const std::uint64_t mark = fingerprint(hash);
-  const Word* const line = &segment.key_cell(window(mark));
-  std::uint32_t slot = kNoIndex;
-#pragma GCC unroll 8
-  for (unsigned at = 1; at < kLineWords; ++at) {
-    const std::uint64_t found = line[at].load_relaxed();  // relaxed: for prefetching only
-    if (fingerprint_of(found) == mark && found != 0) slot = slot_of(found);
-  }
-  return slot;
 }
 
 }  // namespace ojs_shm::shm

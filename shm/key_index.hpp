@@ -57,9 +57,15 @@ class KeyIndex {
 
   explicit KeyIndex(Segment& segment) : segment_(segment) {}
   Insert insert(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
-  /// The same of a key that has no other entry, in a line with room and nothing beyond it, as most
+  /// What a look at the line where a key's walk begins met. It proves nothing.
+  struct Glance {
+    std::uint32_t slot = kNoIndex;  ///< of an entry that is probably the key's
+    Word* room = nullptr;           ///< the first empty cell
+  };
+  static Glance glance(const Segment& segment, std::uint64_t hash);
+  /// insert() of a key that has no other entry, in a line with room and nothing beyond it, as most
   /// are: no slot is looked at. False: nothing is inserted, and insert() knows what to do.
-  bool insert_alone(std::uint64_t hash, std::uint32_t slot);
+  bool insert_alone(std::uint64_t hash, std::uint32_t slot, const Glance& seen);
   /// Of a slot that had the key before and gets it back: makes sure that it has an entry.
   /// kDuplicate: another keeps it out, or comes; before that one it gives way.
   Insert stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
@@ -78,10 +84,8 @@ class KeyIndex {
   /// Whether the slot has an entry of that key.
   static bool has(const Segment& segment, std::uint64_t hash, std::uint32_t slot);
   static std::uint32_t find(const Segment& segment, std::uint64_t hash, const Carries& carries);
-  // What a walk will read, for prefetching only: the line where it begins; the slot of an entry
-  // there, or kNoIndex.
+  /// Prefetches the line where a walk begins.
   static void ask_for(const Segment& segment, std::uint64_t hash);
-  static std::uint32_t glance(const Segment& segment, std::uint64_t hash);
 
  private:
   Word* place(std::uint64_t entry, const Carries& carries);

@@ -152,17 +152,19 @@ bool Producer::deduplicated(std::size_t at) const { return impl_->deduplicated(a
   Impl& impl = *impl_;
   if (impl.handle->closed()) [[unlikely]]
     return internal::closed();
+  if (spec.unique != nullptr) return impl.enqueue_unique(spec);
   engine::Actor& actor = impl.actor();
   const std::uint32_t queue = actor.known_queue(spec.queue);
   std::uint8_t rank = 0;
-  if (queue != engine::kNoIndex && !actor.has_options(queue) && internal::only_basics(spec) &&
+  if (queue != engine::kNoIndex && !actor.has_options(queue) &&
+      internal::only_basics_and_key(spec) &&
       internal::check_basics(actor, spec, rank) == internal::SpecFault::kNone) [[likely]] {
     const engine::NewJob job = internal::basic_job(spec, queue, rank);
     engine::JobId id;
     if (job.plain() && actor.enqueue_plain(job, id) == engine::Straight::kDone) [[likely]]
       return text_of(id);
   }
-  return spec.unique != nullptr ? impl.enqueue_unique(spec) : impl.enqueue_with_options(spec);
+  return impl.enqueue_with_options(spec);
 }
 
 Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const JobSpec> specs) {

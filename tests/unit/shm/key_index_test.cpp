@@ -67,23 +67,28 @@ class Keys : public testing::Test {
   std::uint64_t neighbour(unsigned number) {
     return 5 + number * (std::uint64_t{segment_->geometry().key_cells} << 20);
   }
+  bool alone(std::uint64_t hash, std::uint32_t slot) {
+    return index_.insert_alone(hash, slot, KeyIndex::glance(*segment_, hash));
+  }
   std::uint32_t find(std::uint64_t hash) { return KeyIndex::find(*segment_, hash, Carried(hash)); }
   BareSegment segment_;
   KeyIndex index_{*segment_};
 };
 
 TEST_F(Keys, who_comes_alone_sees_one_that_came_into_an_earlier_cell_meanwhile) {
-  ASSERT_TRUE(index_.insert_alone(neighbour(0), 1));
-  static KeyIndex* others;
-  static std::uint64_t first, second;
-  others = &index_, first = neighbour(0), second = neighbour(1);
+  const std::uint64_t first = neighbour(0), second = neighbour(1);
+  ASSERT_TRUE(alone(first, 1));
+  static std::function<void()> meanwhile;
+  meanwhile = [&] {
+    index_.remove(first, 1);
+    EXPECT_TRUE(alone(second, 2));
+  };
   shm::thread_hook = [](shm::Access access, shm::Point point, const void*) {
     if (access != shm::Access::kRmw || point != shm::Point::kKeyPlaced) return;
     shm::thread_hook = nullptr;
-    others->remove(first, 1);
-    EXPECT_TRUE(others->insert_alone(second, 2));
+    meanwhile();
   };
-  EXPECT_FALSE(index_.insert_alone(second, 3));
+  EXPECT_FALSE(alone(second, 3));
   shm::thread_hook = nullptr;
   Carried::slots[2] = second;
   EXPECT_EQ(find(second), 2U);
@@ -137,20 +142,20 @@ TEST_F(Keys, one_that_waits_in_vain_leaves_nothing) {
 }
 
 TEST_F(Keys, a_key_without_another_entry_goes_in_without_a_look_at_slots) {
-  EXPECT_TRUE(index_.insert_alone(42, 7));
+  EXPECT_TRUE(alone(42, 7));
   Carried::slots[7] = 42;
   EXPECT_EQ(find(42), 7U);
   const unsigned before = words_in_use();
-  EXPECT_FALSE(index_.insert_alone(42, 8)) << "there is another";
+  EXPECT_FALSE(alone(42, 8)) << "there is another";
   EXPECT_EQ(words_in_use(), before);
   give_up(42, 7);
   EXPECT_EQ(words_in_use(), 0U);
   // Its line is full, or counts others beyond it: the whole window is to be looked at.
   for (std::uint32_t slot = 0; slot < KeyIndex::kLineWords; ++slot)
     ASSERT_EQ(insert(neighbour(slot), slot), Insert::kDone);
-  EXPECT_FALSE(index_.insert_alone(neighbour(20), 20));
+  EXPECT_FALSE(alone(neighbour(20), 20));
   give_up(neighbour(0), 0);
-  EXPECT_FALSE(index_.insert_alone(neighbour(20), 20));
+  EXPECT_FALSE(alone(neighbour(20), 20));
 }
 
 TEST_F(Keys, are_found_by_the_slot_that_carries_them_until_it_gives_them_up) {
