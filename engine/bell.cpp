@@ -31,12 +31,12 @@ void wake_lane(shm::Lane& lane, int threads) {
 bool Bell::wake_one(QueueRecord& queue, std::uint32_t number) const {
   mark_busy(number);
   // A lane that is taken after this looks for work before it sleeps, and finds ours.
-  const std::uint32_t lanes =
-      std::min(store_.segment().header().lanes_high.load_seq_cst(), store_.lanes());
-  std::uint32_t i = 0;
-  do
-    if (queue.waiters[i].load_seq_cst() != 0 && wake_among(queue, i)) return true;  // PAIR idle
-  while (++i * 64 < lanes);
+  const std::uint32_t lanes = store_.segment().header().lanes_high.load_seq_cst();
+  if (queue.waiters[0].load_seq_cst() != 0 && wake_among(queue, 0)) return true;  // PAIR idle
+  if (lanes <= 64) [[likely]]
+    return false;
+  for (std::uint32_t i = 1; i * 64 < std::min(lanes, store_.lanes()); ++i)
+    if (queue.waiters[i].load_seq_cst() != 0 && wake_among(queue, i)) return true;
   return false;
 }
 

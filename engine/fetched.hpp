@@ -33,13 +33,13 @@ struct Settled {
   std::uint64_t due_at = 0;
 };
 
-/// Why a held job ends without an ack.
 /// What activate() makes available.
 enum class Activation : std::uint8_t {
   kPending,  ///< a job that waits for it
   kTimed,    ///< a scheduled or retryable job, before its time
 };
 
+/// Why a held job ends without an ack.
 enum class Setback : std::uint8_t {
   kNack,
   kRequeue,

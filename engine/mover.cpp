@@ -158,7 +158,7 @@ Mover::Mover(Store& store, std::uint32_t lane)
 }
 
 void Mover::finish(std::uint32_t slot, JobRecord& job, Control held) {
-  constexpr Move kAck = *move_of(Event::kAck, kSlotActive);
+  static constexpr Move kAck = *move_of(Event::kAck, kSlotActive);
   const bool options = (job.signals.load() & (kWaited | kMember | kUnique)) != 0;
   if (options || limiting()) [[unlikely]]
     return land(kAck, slot, job, held, job.finished_at.get());

@@ -78,12 +78,15 @@ struct PlainLook {
   }
   /// 2. Whether all that was passed is as it was. If not, it is to be passed again.
   OJS_SHM_INLINE bool stands(const QueueRecord& queue, Sight sight) {
-    const unsigned looked_at =
-        sight == Sight::kHint ? rings[at].number / 32 + 1 : unsigned{shm::kIndexWords};
+    const unsigned last = sight == Sight::kHint ? rings[at].number / 32 : shm::kIndexWords - 1;
     std::uint64_t moved = queue.flags.load() ^ flags;
-    for (unsigned i = 0; i < looked_at; ++i) moved |= queue.rings.index[i].load() ^ index[i];
+    moved |= queue.rings.index[0].load() ^ index[0];
+    if (last != 0) [[unlikely]]
+      for (unsigned i = 1; i <= last; ++i) moved |= queue.rings.index[i].load() ^ index[i];
     std::uint64_t filled = 0;
-    for (unsigned i = 0; i < at; ++i) filled |= rings[i].head.cell->load() ^ rings[i].head.value;
+    const Known* const end = rings.data() + at;
+    for (const Known* passed = rings.data(); passed != end; ++passed)
+      filled |= passed->head.cell->load() ^ passed->head.value;
     if ((moved | filled) == 0) [[likely]]
       return true;
     at = 0;

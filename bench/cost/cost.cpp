@@ -47,6 +47,21 @@ JobSpec spec_of(std::size_t i) {
   return spec;
 }
 
+// Inlined, so that a way costs what its caller would.
+[[gnu::always_inline]] inline void work(Worker& worker, Job& job) {
+  must(worker.try_fetch(job).ok(), "fetch");
+  must(job.args().size() == kArgs.size(), "args");
+  must(worker.ack(job).ok(), "ack");
+}
+
+[[gnu::always_inline]] inline void work_batch(Worker& worker, std::vector<Job>& held) {
+  const auto got = worker.fetch_batch(held);
+  must(got.ok() && *got == kBatch, "fetch_batch");
+  for (const Job& job : held) must(job.args().size() == kArgs.size(), "args");
+  const auto done = worker.ack_batch(held);
+  must(done.ok() && done->acked == kBatch, "ack_batch");
+}
+
 [[gnu::noinline]] void single(const SegmentName& at, std::size_t jobs) {
   auto producer = Producer::attach(at);
   auto worker = Worker::attach(at, {});
@@ -56,9 +71,7 @@ JobSpec spec_of(std::size_t i) {
   for (std::size_t i = 0; i < jobs; ++i) {
     spec.priority = static_cast<std::int64_t>(i % 5);
     must(producer->enqueue(spec).ok(), "enqueue");
-    must(worker->try_fetch(job).ok(), "fetch");
-    must(job.args().size() == kArgs.size(), "args");
-    must(worker->ack(job).ok(), "ack");
+    work(*worker, job);
   }
 }
 
@@ -72,9 +85,7 @@ JobSpec spec_of(std::size_t i) {
   Job job;
   for (std::size_t i = 0; i < jobs; ++i) {
     must(producer->enqueue(*kind, kArgs, static_cast<std::int64_t>(i % 5)).ok(), "enqueue");
-    must(worker->try_fetch(job).ok(), "fetch");
-    must(job.args().size() == kArgs.size(), "args");
-    must(worker->ack(job).ok(), "ack");
+    work(*worker, job);
   }
 }
 
@@ -91,11 +102,7 @@ JobSpec spec_of(std::size_t i) {
   std::vector<Job> held(kBatch);
   for (std::size_t i = 0; i < jobs; i += kBatch) {
     must(producer->enqueue_batch(*kind, each, ids).ok(), "enqueue_batch");
-    const auto got = worker->fetch_batch(held);
-    must(got.ok() && *got == kBatch, "fetch_batch");
-    for (const Job& job : held) must(job.args().size() == kArgs.size(), "args");
-    const auto done = worker->ack_batch(held);
-    must(done.ok() && done->acked == kBatch, "ack_batch");
+    work_batch(*worker, held);
   }
 }
 
@@ -115,11 +122,7 @@ JobSpec spec_of(std::size_t i) {
   std::vector<Job> held(kBatch);
   for (std::size_t i = 0; i < jobs; i += kBatch) {
     must(producer->enqueue_batch(specs, ids).ok(), "enqueue_batch");
-    const auto got = worker->fetch_batch(held);
-    must(got.ok() && *got == kBatch, "fetch_batch");
-    for (const Job& job : held) must(job.args().size() == kArgs.size(), "args");
-    const auto done = worker->ack_batch(held);
-    must(done.ok() && done->acked == kBatch, "ack_batch");
+    work_batch(*worker, held);
   }
 }
 

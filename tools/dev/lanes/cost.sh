@@ -10,16 +10,16 @@ readonly HELP="cost [--lines] [WAY...]
   --lines: also the lines that take most, as callgrind_annotate prints them"
 # WAY BUDGET: instructions a job that the way must not exceed, with GCC 12 at -O2 on x86-64, some percent above the figure.
 readonly BUDGETS="
-single 1650
-prepared 1570
-events 1850
-batch 1345
-prepared_batch 1250
-c_abi 2640
-c_prepared 2360
-enqueue 630
-unique 1010
-replace 2040"
+single 1610
+prepared 1530
+events 1820
+batch 1320
+prepared_batch 1225
+c_abi 2600
+c_prepared 2320
+enqueue 615
+unique 860
+replace 1770"
 lines=0 ways=()
 while (($#)); do
   case $1 in
