@@ -27,7 +27,6 @@
 namespace ojs_shm::engine {
 
 struct PastJob;   // restore.hpp
-struct Report;    // report.hpp
 class Workflows;  // workflows.hpp
 class Crons;      // crons.hpp
 
@@ -108,13 +107,9 @@ class Actor final : private Dropping {
                  std::uint64_t now);
   Settled set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error);
   void drain();  ///< sets back all that it has at work, the longest waiting first
-  Outcome heartbeat(std::uint32_t slot, std::uint64_t word, std::uint32_t lease_ms,
-                    std::uint64_t& until);
-  /// How far it is, and texts; renews the lease, whose end it tells (report.cpp). kNoBlocks: the texts
-  /// found no room, the rest is done.
-  Outcome report(std::uint32_t slot, std::uint64_t word, const Report& report,
-                 std::uint64_t& until);
-  Outcome hand_over(std::uint32_t slot, std::uint64_t word);  ///< to its lease alone
+
+  // ---- keeping
+  using Holder::heartbeat, Holder::hand_over, Holder::report;
 
   // ---- changing (change.cpp)
   Outcome cancel(JobId id, JobState& found);
@@ -221,16 +216,9 @@ class Actor final : private Dropping {
   void end_cancelled(std::uint32_t slot, Control held, unsigned before);
   void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
-  enum class Lease : std::uint8_t { kAsAsked, kOnlyLonger };
-  bool move_lease(JobRecord& job, std::uint64_t word, std::uint32_t lease_ms, Lease how,
-                  std::uint64_t& until);
-  Outcome report_texts(std::uint32_t slot, std::uint64_t word, const Report& report);
-  void withdraw_report(JobRecord& job);
-  void end_report(std::uint32_t slot, bool late);
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   Outcome seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
   Outcome seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
-  void note_lease(std::uint64_t lease_ms, std::uint64_t now);
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
 

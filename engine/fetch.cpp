@@ -162,15 +162,4 @@ void Actor::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_
     room_made(*near_.queue, near_.number);
 }
 
-/// A lease shorter than any before must be known to the supervisor, who looks at leases only as
-/// often as needed.
-void Actor::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
-  shm::Header& header = segment_.header();
-  std::uint64_t shortest = header.shortest_lease_ms.load_relaxed();  // relaxed: it only ever falls
-  while (lease_ms < shortest) {
-    if (!header.shortest_lease_ms.cas(shortest, lease_ms, Point::kLeaseMoved)) continue;
-    return bell_.ring_supervisor_for(now + lease_ms);
-  }
-}
-
 }  // namespace ojs_shm::engine

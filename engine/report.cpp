@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/actor.hpp"
+#include "engine/holder.hpp"
 #include "engine/job_look.hpp"
 
 // Reports of running jobs. The holder reports, and any process by the job's id; so no lane holds
@@ -90,8 +90,8 @@ void add_report(const Store& store, const JobRecord& job, bool texts, Snapshot& 
   }
 }
 
-Outcome Actor::report(std::uint32_t slot, std::uint64_t word, const Report& report,
-                      std::uint64_t& until) {
+Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& report,
+                       std::uint64_t& until) {
   JobRecord& job = store_.job(slot);
   if (report.message.size() + report.data.size() > store_.max_body()) return Outcome::kTooLarge;
   if (!move_lease(job, word, 0, Lease::kOnlyLonger, until)) return Outcome::kLost;
@@ -111,14 +111,14 @@ Outcome Actor::report(std::uint32_t slot, std::uint64_t word, const Report& repo
 }
 
 /// Of a report with texts, or of one that does away with those of another attempt.
-[[gnu::noinline]] Outcome Actor::report_texts(std::uint32_t slot, std::uint64_t word,
-                                              const Report& report) {
+[[gnu::noinline]] Outcome Holder::report_texts(std::uint32_t slot, std::uint64_t word,
+                                               const Report& report) {
   JobRecord& job = store_.job(slot);
   const std::uint16_t attempt = job.attempt.get();
   const std::uint64_t blocks = slots_.next_made_word(slot, job.generation.get());
-  self_.intent_data[0].set(blocks, Point::kIntentSet);
-  self_.intent_data[1].set(0, Point::kIntentSet);
-  self_.intent_data[2].set(0, Point::kIntentSet);
+  self_.intent_data[ReportIntent::kOwnWord].set(blocks, Point::kIntentSet);
+  self_.intent_data[ReportIntent::kOldWord].set(0, Point::kIntentSet);
+  self_.intent_data[ReportIntent::kOldBlock].set(0, Point::kIntentSet);
   intend_bare(Op::kReport, job.queue.get(), slot);  // 1
   std::uint32_t fresh = kNoIndex;
   if (report.has_texts)  // 2
@@ -132,8 +132,8 @@ Outcome Actor::report(std::uint32_t slot, std::uint64_t word, const Report& repo
     const std::uint32_t old = keeps ? kNoIndex : found.first_block();
     const std::uint64_t old_word =
         old < segment_.geometry().blocks ? segment_.block_word(old).load() : 0;
-    self_.intent_data[1].set(old_word, Point::kIntentSet);
-    self_.intent_data[2].set(old, Point::kIntentSet);
+    self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
+    self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
     if (job.control.load() != word) {
       end_report(slot, true);
       intend_nothing();
@@ -153,7 +153,7 @@ Outcome Actor::report(std::uint32_t slot, std::uint64_t word, const Report& repo
 }
 
 /// The next attempt has the number of the one that is taken back, and begins without a report.
-void Actor::withdraw_report(JobRecord& job) {
+void Holder::withdraw_report(JobRecord& job) {
   const ReportWord found(job.signals.load());
   if (found.parts() != 0)
     job.signals.fetch_and(ReportWord(~0ULL).withdrawn().word, Point::kProgressSet);
@@ -161,10 +161,11 @@ void Actor::withdraw_report(JobRecord& job) {
 
 /// Frees what this lane's report of the job left, which its intent names: after its death, or when
 /// it came too late. A report of a job that has ended, or of the slot's next job, is taken back.
-void Actor::end_report(std::uint32_t slot, bool late) {
+void Holder::end_report(std::uint32_t slot, bool late) {
   JobRecord& job = store_.job(slot);
-  const std::uint64_t blocks = self_.intent_data[0].get(), old_word = self_.intent_data[1].get();
-  const auto old = static_cast<std::uint32_t>(self_.intent_data[2].get());
+  const std::uint64_t blocks = self_.intent_data[ReportIntent::kOwnWord].get(),
+                      old_word = self_.intent_data[ReportIntent::kOldWord].get();
+  const auto old = static_cast<std::uint32_t>(self_.intent_data[ReportIntent::kOldBlock].get());
   if (!Blocks::is_made(blocks) || Blocks::slot_of(blocks) != slot) return;
   const auto is_ours = [&](ReportWord signals) {
     return signals.first_block() < segment_.geometry().blocks &&

@@ -74,6 +74,13 @@ struct ReportWord {
   }
 };
 
+/// Where a lane's intent_data keeps what undoes a report.
+struct ReportIntent {
+  static constexpr unsigned kOwnWord = 0;  ///< of the blocks that the lane takes
+  static constexpr unsigned kOldWord = 1;  ///< of those of the texts before
+  static constexpr unsigned kOldBlock = 2;
+};
+
 /// What the blocks of texts that begin there say, if they are of this life of the slot; else 0.
 std::uint64_t report_blocks(const shm::Segment& segment, std::uint32_t first_block,
                             std::uint32_t slot, std::uint32_t generation);

@@ -9,6 +9,7 @@
 #include "engine/job_look.hpp"
 #include "engine/patience.hpp"
 #include "engine/prefetch.hpp"
+#include "engine/report.hpp"
 #include "engine/unique.hpp"
 #include "engine/workflow_look.hpp"
 #include "shm/parking.hpp"
@@ -381,7 +382,8 @@ bool SlotPool::is_being_made(std::uint64_t word) const {
   const std::uint32_t maker = shm::Blocks::maker_of(word);
   if (!shm::Blocks::is_made(word) || maker >= segment_.geometry().lanes) return false;
   const shm::Lane& lane = segment_.lane(maker);
-  return lane.intent.get_ordered() != 0 && lane.intent_data[0].get_ordered() == word;
+  return lane.intent.get_ordered() != 0 &&
+         lane.intent_data[ReportIntent::kOwnWord].get_ordered() == word;
 }
 
 void SlotPool::sweep_blocks() {
