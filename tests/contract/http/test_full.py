@@ -2,10 +2,14 @@
 """What is full: the segment, and the buffers of a client that reads late or never."""
 
 import json
+import os
 import socket
+import subprocess
+import threading
 import unittest
 
-from gateways import Up, eventually
+from gateways import BOUND, Up, eventually, program
+from test_events import Stream
 
 JOBS = 90
 #: So many bytes of each that no kernel's buffers hold the reply.
@@ -32,6 +36,73 @@ class FullSegment(unittest.TestCase):
             fetched = up.call("POST", "workers/fetch", {"queues": ["open"]}).json["jobs"][0]
             up.call("POST", "workers/ack", {"job_id": fetched["id"]})
             self.assertEqual(eventually(lambda: up.call("POST", "jobs", job).status == 201), True)
+
+
+class NoHandleLeft(unittest.TestCase):
+    """The gateway is told of what others do by a handle that it takes when a request first waits. Where there is none
+    it looks by itself."""
+
+    def setUp(self):
+        with Up("--threads", "1", size=("--slots", "1024")) as up:
+            own = self.handles(up)["used"]
+        self.up = self.enterContext(Up("--threads", "1", size=("--slots", "1024", "--handles", str(own + 1))))
+        # the last one
+        self.enqueuing = subprocess.Popen(
+            [program("ojs-shm"), "enqueue", "--name", "test", "--dir", self.up.dir],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.enqueuing.wait, BOUND)
+        self.addCleanup(self.enqueuing.stdout.close)
+        self.addCleanup(self.enqueuing.stdin.close)
+        self.put(queue="first")
+        handles = self.handles(self.up)
+        self.assertEqual(handles["used"], handles["capacity"])
+
+    def handles(self, up):
+        told = json.loads(up.native("stats", "--json").stdout)
+        return next(pool for pool in told["pools"] if pool["name"] == "handles")
+
+    def put(self, **members):
+        self.enqueuing.stdin.write(json.dumps({"type": "native.job", "args": []} | members) + "\n")
+        self.enqueuing.stdin.flush()
+        return self.enqueuing.stdout.readline().split()[-1]
+
+    def meanwhile(self, *call, headers=None):
+        """The request runs until this is called again."""
+        replies = []
+        request = threading.Thread(target=lambda: replies.append(self.up.call(*call, headers=headers)))
+        request.start()
+
+        def reply():
+            request.join(BOUND)
+            return replies[0]
+        return reply
+
+    def test_a_fetch_that_waits_gets_the_job_of_another_process(self):
+        reply = self.meanwhile("POST", "workers/fetch", {"queues": ["waited"], "wait_ms": 1000 * BOUND})
+        job = self.put(queue="waited")
+        self.assertEqual([each["id"] for each in reply().json["jobs"]], [job])
+
+    def test_an_enqueue_that_waits_gets_the_room_of_a_job_that_ended(self):
+        self.up.call("PUT", "admin/queues/small/config", {"backpressure": {"max_depth": 1, "strategy": "block"}})
+        job = {"type": "small.job", "args": [], "queue": "small"}
+        self.assertEqual(self.up.call("POST", "jobs", job).status, 201)
+        reply = self.meanwhile("POST", "jobs", job, headers={"OJS-Block-Timeout": str(BOUND)})
+        eventually(lambda: self.up.call("GET", "queues/small/stats").json["stats"]["waiting"] == 1)
+        self.up.call("POST", "workers/fetch", {"queues": ["small"]})
+        self.assertEqual(reply().status, 201)
+
+    def test_whoever_waits_for_a_result_hears_of_the_end(self):
+        job = self.put(queue="watched")
+        reply = self.meanwhile("GET", f"jobs/{job}/result?wait=true&timeout={BOUND}")
+        self.up.call("POST", "workers/fetch", {"queues": ["watched"]})
+        self.up.call("POST", "workers/ack", {"job_id": job, "result": 3})
+        self.assertEqual(reply().json["result"], 3)
+
+    def test_a_stream_tells_what_another_process_does(self):
+        stream = Stream(self, "events/stream?types=job.enqueued", up=self.up)
+        job = self.put(queue="told")
+        while stream.next()["data"]["subject"] != job:
+            pass
 
 
 class LongReply(unittest.TestCase):

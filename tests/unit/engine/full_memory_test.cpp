@@ -163,5 +163,27 @@ TEST(FullMemory, a_unique_duplicate_with_a_body_drops_no_result_of_another_job) 
   EXPECT_EQ(s.get(done).result, large);
 }
 
+TEST(FullMemory, a_unique_job_whose_body_finds_no_block_leaves_its_key_free) {
+  SegmentOptions options = few_slots(1024);
+  options.max_body_bytes = 4096;
+  QuietSegment s(options);
+  const std::string large = "[\"" + std::string(4000, 'x') + "\"]";
+  const UniqueSpec unique = unique_job(OnConflict::kReject, large);
+  JobSpec spec = spec_of();
+  spec.args = large;
+  Error refused;
+  fill(s, spec, refused);
+  ASSERT_EQ(refused.subject, "blocks");
+  const auto put = s.producer.enqueue(unique.spec);
+  ASSERT_EQ(put.code(), Code::kSegmentFull) << "not a duplicate, for there is none";
+  EXPECT_EQ(put.error().subject, "blocks");
+  ASSERT_NE(s.take(), "");
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  const std::string first = s.put(unique.spec);
+  const auto second = s.producer.enqueue(unique.spec);
+  ASSERT_EQ(second.code(), Code::kDuplicate) << second.error().message;
+  EXPECT_EQ(second.error().subject, first);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
