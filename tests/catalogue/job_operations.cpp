@@ -321,7 +321,8 @@ std::vector<Operation> job_operations() {
          h.put(spec);
        },
        [](Hands& h) { must(h.producer->promote(h.id)); }},
-      {"bulk_cancel", put_one, [](Hands& h) { must(h.admin->bulk(BulkAction::kCancel, {})); }},
+      {"bulk_cancel", put_one, [](Hands& h) { must(h.admin->bulk(BulkAction::kCancel, {})); }, "",
+       true},
       {"reprioritize", put_one, [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
       {"reprioritize_then_fetch", put_one,
        [](Hands& h) {

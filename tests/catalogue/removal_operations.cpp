@@ -70,14 +70,14 @@ std::vector<Operation> removal_operations() {
        [](Hands& h) { must(h.admin->set_dead_retention({.max_age_ms = 5, .max_count = 7})); }},
       {"delete_queue", configure, [](Hands& h) { must(h.admin->delete_queue("default")); }},
       {"delete_queue_discarding", fill,
-       [](Hands& h) { must(h.admin->delete_queue("default", QueueDeletion::kDiscard)); }},
+       [](Hands& h) { must(h.admin->delete_queue("default", QueueDeletion::kDiscard)); }, "", true},
       {"delete_queue_told",
        [](Hands& h) {
          must(h.admin->set_events(true));
          must(h.admin->set_queue("default", {.max_depth = 3, .tenant_max_depth = 3}));
          h.put();
        },
-       [](Hands& h) { must(h.admin->delete_queue("default", QueueDeletion::kDiscard)); }},
+       [](Hands& h) { must(h.admin->delete_queue("default", QueueDeletion::kDiscard)); }, "", true},
   };
 }
 

@@ -96,6 +96,7 @@ Trace::Trace(const Operation& operation, const SegmentName& where, bool doubts) 
     }
     if (const std::string problem = child->finish(); !problem.empty())
       throw std::runtime_error(operation.name + " " + problem);
+    drops_ = operation.ends_all;
     for (const QueueInfo& queue : Observer::attach(quiet.segment).value().queues())
       drops_ = drops_ || queue.strategy == BackpressureStrategy::kDropOldest;
     ends_ = ended(before, quiet.segment);

@@ -34,9 +34,8 @@ class Trace {
     return own_;
   }  ///< of them in this program, not in the system's libraries
   std::size_t ends() const { return ends_; }  ///< how many of the jobs that stood there before
-  bool drops() const {
-    return drops_;
-  }  ///< a full queue drops others, and with more jobs in it more of them
+  /// Whether it ends more jobs where there are more: it ends all, or its full queue drops others.
+  bool drops() const { return drops_; }
   /// How many changes others have seen after n instructions.
   std::uint32_t changes(std::size_t n) const { return seen_[n]; }
   std::uint32_t changes() const { return seen_.back(); }
