@@ -15,11 +15,14 @@
 namespace ojs_shm::engine {
 
 /// A recorded failure: a header and four texts after it.
+/// What becomes of a job after its last attempt.
+enum class Exhaustion : std::uint8_t { kByPolicy, kDiscard, kDeadLetter };
 struct ErrorEntry {
   std::uint64_t at_ms = 0;
   std::uint16_t attempt = 0;
   bool retryable = true;
   std::string_view code, type, message, details;
+  Exhaustion exhaustion = Exhaustion::kByPolicy;  ///< not kept with the job
 };
 RetryPolicy retry_of(const JobRecord& job);
 /// What the engine itself says of an attempt.

@@ -76,6 +76,13 @@ constexpr Ending kEndings[] = {
     {Setback::kDrain, Event::kRequeue, Event::kRequeue},
 };
 
+/// Whether a job that ends so is kept as a dead letter.
+bool is_buried(Policy policy, const ErrorEntry* error) {
+  const Exhaustion exhaustion = error == nullptr ? Exhaustion::kByPolicy : error->exhaustion;
+  return exhaustion == Exhaustion::kByPolicy ? policy.has(Policy::kDeadLetter)
+                                             : exhaustion == Exhaustion::kDeadLetter;
+}
+
 }  // namespace
 
 Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
@@ -111,7 +118,7 @@ Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   std::uint32_t delay = 0;
   if (move.to == kSlotDiscarded) {
     job.finished_at.set(now);
-    if (policy.has(Policy::kDeadLetter)) job.policy.set(policy.word | Policy::kDead);
+    if (is_buried(policy, error)) job.policy.set(policy.word | Policy::kDead);
   } else if (move.to == kSlotRetryable) {
     random_ = random_ * 0x5851F42D4C957F2DULL + 0x14057B7EF767814FULL;
     delay = retry_delay_ms(retry_of(job), attempt, random_ >> 1);

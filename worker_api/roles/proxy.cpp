@@ -9,6 +9,7 @@
 #include "engine/tenant_rules.hpp"
 #include "engine/turns.hpp"
 #include "worker_api/json/envelope.hpp"
+#include "worker_api/roles/failure_entry.hpp"
 #include "worker_api/roles/proxy_impl.hpp"
 #include "worker_api/roles/results.hpp"
 #include "worker_api/roles/worker_pools.hpp"
@@ -245,15 +246,8 @@ Status Proxy::ack(std::string_view id, std::uint64_t fence, std::string_view res
 Result<NackOutcome> Proxy::nack(std::string_view id, std::uint64_t fence, const Failure& failure) {
   engine::Settled settled;
   const Status done = impl_->with_held(id, fence, true, [&](const engine::Snapshot& job) {
-    const std::string_view extra = extra_of(job);
-    engine::ErrorEntry entry;
-    entry.at_ms = impl_->store().now_ms();
-    entry.attempt = job.attempt;
-    entry.code = failure.code;
-    entry.type = failure.type.empty() ? failure.code : failure.type;
-    entry.retryable = failure.retryable && !forbids_retry(extra, entry.type);
-    entry.message = failure.message;
-    entry.details = failure.details;
+    const engine::ErrorEntry entry =
+        internal::entry_of(failure, extra_of(job), job.attempt, impl_->store().now_ms());
     return settled = impl_->set_back(job, engine::Setback::kNack, &entry), settled.outcome;
   });
   if (!done) return done.error();

@@ -7,6 +7,7 @@
 
 #include "shm/parking.hpp"
 #include "worker_api/json/envelope.hpp"
+#include "worker_api/roles/failure_entry.hpp"
 #include "worker_api/roles/results.hpp"
 #include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/sleeper.hpp"
@@ -380,15 +381,8 @@ namespace {
 Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
   if (impl_->handle->closed()) return internal::closed();
   if (!job.valid()) return nothing_held();
-  engine::ErrorEntry entry;
-  entry.at_ms = impl_->handle->store().now_ms();
-  entry.attempt = job.attempt_;
-  entry.code = failure.code;
-  entry.type = failure.type.empty() ? failure.code : failure.type;
-  entry.retryable =
-      failure.retryable && (job.extra().empty() || !forbids_retry(job.extra(), entry.type));
-  entry.message = failure.message;
-  entry.details = failure.details;
+  const engine::ErrorEntry entry =
+      internal::entry_of(failure, job.extra(), job.attempt_, impl_->handle->store().now_ms());
   const engine::Settled settled =
       impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kNack, &entry);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);

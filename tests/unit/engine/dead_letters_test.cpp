@@ -58,6 +58,32 @@ class DeadLetters : public testing::Test {
   QuietSegment s{few_slots(2048)};
 };
 
+/// Source: ojs-retry 7.2.
+TEST_F(DeadLetters, the_code_of_a_failure_decides_over_the_policy_of_its_job) {
+  struct Case {
+    const char* code;
+    bool policy;
+    State state;
+    bool dead;
+  };
+  for (const Case& each : {Case{"DISCARD", true, State::kDiscarded, false},
+                           Case{"FAIL", true, State::kDiscarded, false},
+                           Case{"DEAD_LETTER", false, State::kDiscarded, true},
+                           Case{"DEAD_LETTER", true, State::kDiscarded, true},
+                           Case{"RETRY", true, State::kRetryable, false}}) {
+    SCOPED_TRACE(each.code);
+    JobSpec spec = spec_of(1);
+    spec.retry.max_attempts = 9;
+    spec.retry.dead_letter = each.policy;
+    const std::string id = s.put(spec);
+    ASSERT_EQ(s.take(), id);
+    Failure failed = failure();
+    failed.code = each.code;
+    EXPECT_EQ(s.worker.nack(s.job, failed)->state, each.state);
+    EXPECT_EQ(s.get(id).dead_letter, each.dead);
+  }
+}
+
 TEST_F(DeadLetters, a_new_segment_keeps_ten_thousand_for_180_days) {
   const SegmentInfo info = s.observer.segment_info();
   EXPECT_EQ(info.dead_max_age_ms, 180 * kDay);

@@ -344,7 +344,7 @@ enum {
 
 typedef struct ojs_shm_failure {
   size_t struct_size;
-  const char* code;  // default "error"
+  const char* code;  // default "error"; DISCARD, FAIL, DEAD_LETTER: the end, whatever its policy
   const char* message;
   const char* type;     // the class of the error; default: the code
   const char* details;  // JSON; default none

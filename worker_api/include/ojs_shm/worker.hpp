@@ -73,6 +73,8 @@ class OJS_SHM_API Job {
 
 /// What a handler reports when it fails.
 struct Failure {
+  /// DISCARD or FAIL: no retry, and no dead letter; DEAD_LETTER: no retry, and kept as a dead letter;
+  /// whatever the job's retry policy says. Any other: as the policy says. Source: ojs-retry 7.
   std::string_view code = "error";
   std::string_view message = {};
   std::string_view type = {};     ///< the class of the error; empty: the code

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ojs_shm/worker.hpp>
+
+#include "engine/job_look.hpp"
+#include "worker_api/json/envelope.hpp"
+
+namespace ojs_shm::internal {
+
+/// What the engine is told of a failure. Its code may decide what becomes of the job, whatever the
+/// policy of the job says. `extra` is the job's. Source: ojs-retry 6, 7.
+inline engine::ErrorEntry entry_of(const Failure& failure, std::string_view extra,
+                                   std::uint16_t attempt, std::uint64_t now) {
+  engine::ErrorEntry entry;
+  entry.at_ms = now;
+  entry.attempt = attempt;
+  entry.code = failure.code;
+  entry.type = failure.type.empty() ? failure.code : failure.type;
+  entry.message = failure.message;
+  entry.details = failure.details;
+  if (failure.code == "DISCARD" || failure.code == "FAIL")
+    entry.exhaustion = engine::Exhaustion::kDiscard;
+  else if (failure.code == "DEAD_LETTER")
+    entry.exhaustion = engine::Exhaustion::kDeadLetter;
+  entry.retryable = entry.exhaustion == engine::Exhaustion::kByPolicy && failure.retryable &&
+                    (extra.empty() || !forbids_retry(extra, entry.type));
+  return entry;
+}
+
+}  // namespace ojs_shm::internal
