@@ -155,9 +155,9 @@ class Glance {
     skip_space();
     if (at_ == end_) return false;
     switch (*at_) {
-      case '{': return depth != 0 && takes('{') && members(depth - 1);
-      case '[': return depth != 0 && takes('[') && elements(depth - 1);
-      case '"': return string();
+      case '{': return depth != 0 && (++at_, members(depth - 1));
+      case '[': return depth != 0 && (++at_, elements(depth - 1));
+      case '"': return ++at_, string();
       case 't': return takes_word("true");
       case 'f': return takes_word("false");
       case 'n': return takes_word("null");
@@ -167,8 +167,7 @@ class Glance {
   bool members(std::size_t depth) noexcept {
     if (takes('}')) return true;
     do {
-      skip_space();
-      if (!string() || !takes(':') || !value(depth)) return false;
+      if (!takes('"') || !string() || !takes(':') || !value(depth)) return false;
     } while (takes(','));
     return takes('}');
   }
@@ -179,8 +178,8 @@ class Glance {
     } while (takes(','));
     return takes(']');
   }
+  /// Behind its first quote.
   bool string() noexcept {
-    if (!takes('"')) return false;
     while (at_ != end_) {
       at_ = past_plain(begin_, at_, end_);
       if (at_ == end_) return false;

@@ -15,8 +15,8 @@ prepared 1530
 events 1820
 batch 1320
 prepared_batch 1225
-c_abi 2600
-c_prepared 2320
+c_abi 2570
+c_prepared 2295
 enqueue 615
 unique 860
 replace 1770"
