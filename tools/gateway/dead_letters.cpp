@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Dead letters: jobs that failed for good and are kept for an operator.
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "tools/gateway/body.hpp"
@@ -19,19 +22,70 @@ namespace {
 
 constexpr std::uint32_t kMostDeadLetters = 1U << 24;  // as many as a segment has slots
 
-JobFilter wanted(const Request& request) {
+/// What a query or a body may choose dead letters by.
+constexpr std::array<std::string_view, 5> kChoosing = {"queue", "type", "error_type", "since",
+                                                       "until"};
+
+/// Which dead letters a request is about. Source: ojs-dead-letter 6.2, 9.1.
+struct Wanted {
   JobFilter filter{.dead_letter = true};
-  if (const std::string* queue = request.asked("queue")) filter.queue = *queue;
-  if (const std::string* type = request.asked("type")) filter.type = *type;
-  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
-    filter.tenant = std::string(tenant);
-  return filter;
-}
+  std::string error_type;                        ///< empty: any
+  std::uint64_t since_ms = 0, until_ms = ~0ULL;  ///< when they were discarded
+
+  explicit Wanted(const Request& request) {
+    if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+      filter.tenant = std::string(tenant);
+    for (const std::string_view name : kChoosing)
+      if (const std::string* value = request.asked(std::string(name))) take(name, *value);
+  }
+  void take(std::string_view name, const std::string& value) {
+    if (name == "queue") filter.queue = value;
+    if (name == "type") filter.type = value;
+    if (name == "error_type") error_type = value;
+    if (name == "since") since_ms = moment(name, value);
+    if (name == "until") until_ms = moment(name, value);
+  }
+  /// Whether it asks for more than a filter of the segment knows.
+  bool narrows() const { return !error_type.empty() || since_ms != 0 || until_ms != ~0ULL; }
+  bool fits(const JobInfo& job) const {
+    const bool errs = error_type.empty() || (!job.errors.empty() && last_error(job) == error_type);
+    return errs && job.discarded_at_ms >= since_ms && job.discarded_at_ms <= until_ms;
+  }
+  /// All of them.
+  std::vector<JobInfo> all(Desk& desk) const {
+    std::vector<JobInfo> jobs = desk.observer.list(filter);
+    if (narrows()) std::erase_if(jobs, [this](const JobInfo& job) { return !fits(job); });
+    return jobs;
+  }
+  static const std::string& last_error(const JobInfo& job) {
+    const JobError& last = job.errors.back();
+    return last.type.empty() ? last.code : last.type;
+  }
+
+ private:
+  static std::uint64_t moment(std::string_view name, const std::string& text) {
+    const ParsedMs parsed = parse_time(text, 0);
+    if (!parsed || parsed.ms < 0 || text.starts_with('+'))
+      throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
+                            std::string(name));
+    return static_cast<std::uint64_t>(parsed.ms);
+  }
+};
 
 /// The oldest jobs first.
 JobPage some(Desk& desk, const Request& request, std::size_t offset, std::size_t limit) {
-  return desk.observer.page(
-      {.filter = wanted(request), .falls = false, .offset = offset, .limit = limit});
+  const Wanted wanted(request);
+  if (!wanted.narrows())
+    return desk.observer.page(
+        {.filter = wanted.filter, .falls = false, .offset = offset, .limit = limit});
+  JobPage page{.jobs = wanted.all(desk)};
+  std::ranges::sort(page.jobs, {}, [](const JobInfo& job) { return job.id; });
+  page.total = page.jobs.size();
+  const auto begin = page.jobs.begin();
+  page.jobs.erase(begin, begin + static_cast<std::ptrdiff_t>(std::min(offset, page.jobs.size())));
+  page.more = page.jobs.size() > limit;
+  if (page.more) page.jobs.resize(limit);
+  return page;
 }
 
 Reply list(Desk& desk, const Request& request) {
@@ -78,14 +132,13 @@ void write_tally(json::ObjectWriter& writer, std::string_view name,
 }
 
 Reply stats(Desk& desk, const Request& request) {
-  const std::vector<JobInfo> jobs = desk.observer.list(wanted(request));
+  const std::vector<JobInfo> jobs = Wanted(request).all(desk);
   std::map<std::string, std::int64_t> queues, types, errors;
   std::uint64_t oldest = 0, newest = 0;
   for (const JobInfo& job : jobs) {
     ++queues[job.queue];
     ++types[job.type];
-    if (!job.errors.empty())
-      ++errors[job.errors.back().type.empty() ? job.errors.back().code : job.errors.back().type];
+    if (!job.errors.empty()) ++errors[Wanted::last_error(job)];
     if (oldest == 0 || job.discarded_at_ms < oldest) oldest = job.discarded_at_ms;
     newest = std::max(newest, job.discarded_at_ms);
   }
@@ -140,13 +193,38 @@ Reply get_one(Desk& desk, const Request& request) {
   return ok(wrapped_and_flat("job", job_text(desk, job)));
 }
 
-/// {"queue"?, "type"?}: what the body chooses; many at once need a confirmation where they are lost.
-Reply in_bulk(Desk& desk, const Request& request, BulkAction action, std::string_view count) {
+/// What the body chooses: {"filter": {...}}, or the same at the top. A member that says nothing is
+/// refused, for it was meant to keep some out.
+Wanted chosen(const Request& request) {
   const Body body(request);
-  JobFilter filter = wanted(request);
-  if (const auto queue = body.text("queue")) filter.queue = *queue;
-  if (const auto type = body.text("type")) filter.type = *type;
-  const BulkReport report = must(desk.admin.bulk(action, filter));
+  Wanted wanted(request);
+  const auto take = [&wanted](const Body& from, bool is_filter) {
+    for (const json::Member& member : from.members()) {
+      if (!is_filter && (member.name == "filter" || member.name == "confirm")) continue;
+      if (std::ranges::find(kChoosing, member.name) == kChoosing.end())
+        throw invalid_request(fmt::format("{} chooses no dead letters", member.name), member.name);
+      if (const auto value = from.text(member.name)) wanted.take(member.name, *value);
+    }
+  };
+  take(body, false);
+  if (const auto filter = body.object("filter")) take(*filter, true);
+  return wanted;
+}
+
+/// Many at once need a confirmation where they are lost.
+Reply in_bulk(Desk& desk, const Request& request, BulkAction action, std::string_view count) {
+  const Wanted wanted = chosen(request);
+  BulkReport report;
+  if (!wanted.narrows()) {
+    report = must(desk.admin.bulk(action, wanted.filter));
+  } else {
+    for (const JobInfo& job : wanted.all(desk)) {
+      ++report.matched;
+      const Status done = action == BulkAction::kRetryDead ? desk.admin.retry_dead(job.id)
+                                                           : desk.admin.drop_dead(job.id);
+      ++(done ? report.done : report.skipped);
+    }
+  }
   desk.hall.jobs_came();
   return ok(object([&](json::ObjectWriter& writer) {
     writer.number(count, static_cast<std::int64_t>(report.done));

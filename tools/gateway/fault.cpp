@@ -57,7 +57,14 @@ void tell_full_queue(const Error& error, Fault& fault) {
                    {"bound", number(error.bound)},
                    {"strategy", quoted(error.strategy)},
                    {"unit", quoted(error.unit)}};
-  if (error.tenant) fault.members.emplace_back("tenant", quoted(*error.tenant));
+  if (error.tenant) {
+    fault.members.emplace_back("tenant", quoted(*error.tenant));
+    // as ojs-multi-tenancy 8.2 names them
+    fault.details = {{"tenant_id", quoted(*error.tenant)},
+                     {"limit", quoted(unit.empty() ? "max_queue_depth" : "max_queue_bytes")},
+                     {"current", number(error.depth)},
+                     {"maximum", number(error.bound)}};
+  }
   const std::uint64_t seconds = std::max<std::uint64_t>(1, (error.retry_after_ms + 999) / 1000);
   fault.headers = {{"Retry-After", number(seconds)},
                    {"X-OJS-Queue-Depth", number(error.depth)},
@@ -137,6 +144,9 @@ Fault unsupported(std::string message) {
 
 Fault fault_of(const Error& error, std::string_view job) {
   if (error.code == Code::kNotFound && !job.empty()) return not_found("job", job, error);
+  // a name that is too long is a wrong value: 413 is said of bodies
+  if (error.code == Code::kTooLarge && (error.subject == "type" || error.subject == "queue"))
+    return invalid_request(error.message, error.subject);
   const Row& row = row_of(error.code);
   Fault fault{.status = row.status,
               .code = std::string(row.code),

@@ -3,7 +3,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <cctype>
 #include <string>
+#include <utility>
 
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/json_text.hpp"
@@ -11,8 +14,28 @@
 
 namespace ojs_shm::gateway {
 
+namespace {
+
+/// A letter or a digit, then also . _ : and -. Source: ojs-multi-tenancy 5.2.
+bool is_tenant(std::string_view name) {
+  const auto fits = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("._:-").find(c) != std::string_view::npos;
+  };
+  return std::ranges::all_of(name, fits) &&
+         std::isalnum(static_cast<unsigned char>(name.front())) != 0;
+}
+
+}  // namespace
+
 void give_tenant(const Request& request, Envelope& envelope) {
   const std::string tenant(request.header("x-ojs-tenant"));
+  for (const auto& [name, where] :
+       {std::pair<std::string_view, std::string_view>(tenant, "X-OJS-Tenant"),
+        {envelope.tenant, "meta.tenant_id"}})
+    if (!name.empty() && !is_tenant(name))
+      throw invalid_request(
+          fmt::format("{} must be letters, digits and . _ : - behind the first", where), where);
   if (tenant.empty()) return;
   if (!envelope.tenant.empty() && envelope.tenant != tenant)
     throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",

@@ -2,6 +2,7 @@
 //
 // How far a running job is, as its worker tells. Source: ojs-progress.
 #include <algorithm>
+#include <optional>
 
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
@@ -36,13 +37,16 @@ std::string progress_text(const JobInfo& job) {
 }
 
 /// Only a running job moves on; a report that comes late changes nothing.
-Reply take_report(Desk& desk, const Request& request, const std::string& id, double fraction,
-                  const Body& body) {
+Reply take_report(Desk& desk, const Request& request, const std::string& id,
+                  std::optional<double> fraction, const Body& body) {
   const JobInfo job = job_of(desk, request, id);
   if (job.state != State::kActive) return ok(progress_text(job));
+  const double reported = std::clamp(fraction.value_or(job.progress), 0.0, 1.0);
+  if (reported < job.progress)
+    return ok(progress_text(job));  // ignored as a whole: ojs-progress 5.1
   const std::string data = json::compact(body.raw("data").value_or(""));
-  const Status moved = desk.proxy.progress(id, job.fence, std::clamp(fraction, 0.0, 1.0),
-                                           body.text("message").value_or(""), data);
+  const Status moved =
+      desk.proxy.progress(id, job.fence, reported, body.text("message").value_or(""), data);
   if (!moved && moved.code() != Code::kWrongState && moved.code() != Code::kLost)
     throw fault_of(moved.error(), id);
   return ok(progress_text(job_of(desk, request, id)));
@@ -52,7 +56,7 @@ Reply put_progress(Desk& desk, const Request& request) {
   const Body body(request);
   const auto fraction = body.number("progress");
   if (!fraction && !body.raw("data")) throw invalid_request("progress is missing", "progress");
-  return take_report(desk, request, request.names[0], fraction.value_or(0), body);
+  return take_report(desk, request, request.names[0], fraction, body);
 }
 
 Reply post_progress(Desk& desk, const Request& request) {

@@ -28,12 +28,13 @@ constexpr Shape kShapes[] = {
             "result?: any, result_stored_at?: time, result_expires_at?: time, result_size_bytes?: integer, "
             "result_pruned?: boolean, worker_id?: text, workflow_id?: text, cron_name?: text, "
             "parent_results?: array, error?: JobError, errors?: [JobError], unique?: any, ..."},
-    {"NewJob", "type: text, args?: array, id?: text, queue?: text, priority?: integer|text, "
-               "priority_age_rate?: integer, timeout_ms?: integer, timeout?: number|text, "
-               "visibility_timeout_ms?: integer, visibility_timeout?: number|text, scheduled_at?: text, "
-               "delay_until?: text, expires_at?: text, retry?: object, retry_policy?: object, "
-               "max_attempts?: integer, pending?: boolean, meta?: object, metadata?: object, tags?: [text], "
-               "unique?: any, rate_limit?: object, result_ttl?: any, options?: object, workflow?: object, ..."},
+    {"NewJob", "type: text, args?: array, id?: text|null, queue?: text|null, priority?: integer|text, "
+               "priority_age_rate?: integer|null, timeout_ms?: integer|null, timeout?: number|text|null, "
+               "visibility_timeout_ms?: integer|null, visibility_timeout?: number|text|null, "
+               "scheduled_at?: text|null, delay_until?: text|null, expires_at?: text|null, retry?: object|null, "
+               "retry_policy?: object|null, max_attempts?: integer|null, pending?: boolean|null, "
+               "meta?: object|null, metadata?: object|null, tags?: [text]|null, unique?: any, "
+               "rate_limit?: object|null, result_ttl?: any, options?: object|null, workflow?: object|null, ..."},
     {"JobName", "id: text, type: text"},
     {"Enqueued", "job: Job|JobName, deduplicated?: boolean, workflow?: Workflow"},
     {"NewJobs", "jobs: [NewJob]"},
@@ -63,7 +64,7 @@ constexpr Shape kShapes[] = {
     {"Ack", "job_id: text, worker_id?: text, result?: any"},
     {"Acked", "acknowledged: boolean, id: text, job_id: text, state: 'completed', completed_at: time"},
     {"Nack", "job_id: text, worker_id?: text, requeue?: boolean, error?: Failure"},
-    {"Failure", "code?: text, message?: text, type?: text, details?: any, retryable?: boolean"},
+    {"Failure", "code?: text, message: text, type?: text, details?: any, retryable?: boolean"},
     {"Nacked", "id: text, job_id: text, state: JobState, attempt: integer, max_attempts: integer, "
                "next_attempt_at?: time, retry_delay_ms?: integer, discarded_at?: time, completed_at?: time"},
     {"Heartbeat", "worker_id: text, active_jobs?: [text]|integer, active_job_ids?: [text], job_id?: text, "
@@ -136,7 +137,8 @@ constexpr Shape kShapes[] = {
     {"RetentionRule", "max_age: text|null, max_count: integer|null, next_prune_at: time"},
     {"NewRetention", "max_age?: text|null, max_count?: integer|null, retention?: object, dead_letter?: object"},
     {"Retention", "retention: RetentionRule"},
-    {"SomeDeadLetters", "queue?: text, type?: text"},
+    {"ChosenDeadLetters", "queue?: text, type?: text, error_type?: text, since?: time, until?: time"},
+    {"SomeDeadLetters", "+ChosenDeadLetters, filter?: ChosenDeadLetters, confirm?: boolean"},
     {"Retried", "retried: integer, matched: integer, skipped: integer"},
     {"Dropped", "purged: integer, matched: integer, skipped: integer"},
     {"DeletedJob", "deleted: boolean, job_id: text"},

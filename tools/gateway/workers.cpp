@@ -218,10 +218,11 @@ Reply nack(Desk& desk, const Request& request) {
   }
   const auto error = body.object("error");
   if (!error) throw invalid_request("error is missing", "error");
-  const std::string code = error->text("code").value_or("handler_error");
-  const std::string message = error->text("message").value_or("");
+  const std::string message = error->required_text("message");
   const auto details = error->raw("details");
   std::string type = error->text("type").value_or("");
+  const std::string code =
+      type.empty() ? error->required_text("code") : error->text("code").value_or("handler_error");
   if (type.empty() && details && json::kind_of(*details) == json::Kind::kObject)
     type = Body(*details, "error.details.").text("error_class").value_or("");
   const std::string compact = json::compact(details.value_or(""));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/json/envelope_fields.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -36,6 +37,12 @@ std::optional<RetryBackoff> backoff_by_name(std::string_view name) {
   if (name == "constant" || name == "none") return RetryBackoff::kConstant;
   if (name == "polynomial") return RetryBackoff::kPolynomial;
   return std::nullopt;
+}
+
+/// Of an array of texts: whether one is empty.
+bool names_nothing(std::string_view texts) {
+  return std::ranges::any_of(elements_of(texts),
+                             [](std::string_view text) { return string_of(text) == ""; });
 }
 
 }  // namespace
@@ -131,6 +138,7 @@ void RetryFields::read(std::string_view object, Complaint& complaint) {
   for (const Member& given : members_of(object)) {
     const std::string member = "retry." + given.name;
     const std::string_view name = given.name, value = given.value;
+    if (kind_of(value) == Kind::kNull) continue;  // as good as absent
     if (name == "max_attempts") {
       read_max_attempts(member, value, complaint);
     } else if (name == "initial_interval") {
@@ -161,12 +169,17 @@ void RetryFields::read(std::string_view object, Complaint& complaint) {
         return complaint.wrong_kind(member, R"("discard" or "dead_letter")", value);
       settle(dead_letter_, std::optional(choice == "dead_letter"), member, complaint);
     } else if (name == "non_retryable_errors") {
-      check_texts(member, value, complaint);
+      if (check_texts(member, value, complaint) && names_nothing(value))
+        return complaint.wrong_kind(member, "an array of types of errors", value);
     } else {
       unknown_.push_back(member);
     }
     if (complaint.raised()) return;
   }
+  if (initial_ms_ == 0U)
+    return complaint.about("retry.initial_interval", "must be longer than zero");
+  if (initial_ms_ && max_ms_ && *max_ms_ < *initial_ms_)
+    complaint.about("retry.max_interval", "must not be shorter than initial_interval");
 }
 
 Retry RetryFields::policy() const {

@@ -245,7 +245,9 @@ void append_job(std::string& out, const JobInfo& job) {
   write_time(writer, "enqueued_at", job.enqueued_at_ms);
   write_given_time(writer, extra, "scheduled_at", job.scheduled_at_ms);
   write_given_time(writer, extra, "expires_at", job.expires_at_ms);
-  write_time(writer, "started_at", job.started_at_ms);
+  // one that waits for another attempt has not started (ojs-core 6.3)
+  if (job.state != State::kAvailable && job.state != State::kScheduled)
+    write_time(writer, "started_at", job.started_at_ms);
   write_time(writer, "completed_at", job.completed_at_ms);
   write_time(writer, "cancelled_at", job.cancelled_at_ms);
   write_time(writer, "discarded_at", job.discarded_at_ms);

@@ -107,10 +107,13 @@ class EnvelopeReader {
     return kFields;
   }
 
+  /// An optional one that is null is as good as absent (ojs-json-format 14.2).
   bool take_if_known(std::span<const Field> fields, const Member& member) {
     for (const Field& field : fields) {
       if (field.name != member.name) continue;
-      (this->*field.take)(member);
+      const bool is_needed = member.name == "type" || member.name == "args";
+      if (is_needed || member.name == "priority" || json::kind_of(member.value) != Kind::kNull)
+        (this->*field.take)(member);
       return true;
     }
     return false;
@@ -258,7 +261,6 @@ class EnvelopeReader {
   }
 
   void take_unique(const Member& member) {
-    if (json::kind_of(json::trim(member.value)) == Kind::kNull) return;
     if (keep_object(member)) unique_ = member.value;
   }
   void take_rate_limit(const Member& member) {

@@ -236,7 +236,8 @@ StepState state_of(const engine::WorkflowSnapshot& workflow, std::uint16_t membe
   };
   const bool before = failed_in(at.waits);
   if (workflow.has_failed(member)) {
-    const bool never = failed_in(at.gate) || (before && at.when == engine::When::kSuccess);
+    const bool never = workflow.state == engine::WorkflowState::kCancelled || failed_in(at.gate) ||
+                       (before && at.when == engine::When::kSuccess);
     return never ? StepState::kCancelled : StepState::kFailed;
   }
   const bool left_out = at.when == engine::When::kFailure   ? !before

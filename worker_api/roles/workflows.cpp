@@ -6,6 +6,7 @@
 #include <ojs_shm/worker.hpp>
 #include <ojs_shm/workflow.hpp>
 
+#include "engine/workflow_look.hpp"
 #include "engine/workflows.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/results.hpp"
@@ -83,6 +84,12 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   const auto read = [&] { return well = impl.read_members(spec).ok(); };
   const engine::Outcome outcome = impl.patiently({}, [&] { return impl.settled(read, put); });
   if (outcome == engine::Outcome::kOk) return engine::to_string(id);
+  if (outcome == engine::Outcome::kDuplicate && workflow.id &&
+      (engine::find_workflow(impl.store(), *workflow.id) != engine::kNoIndex ||
+       engine::find_job(impl.store(), *workflow.id) != engine::kNoIndex))
+    return Error{.code = Code::kDuplicate,
+                 .message = "there is a job or a workflow with the id " + std::string(spec.id),
+                 .subject = std::string(spec.id)};
   const std::size_t at = std::min<std::size_t>(workflow.refused, compiled.jobs.size() - 1);
   const std::uint32_t queue = well ? compiled.ready[at].queue : engine::kNoIndex;
   // A queue that would drop jobs for others, or let them wait, has told no numbers.

@@ -122,6 +122,7 @@ class Backpressure(OnGateway):
         self.put_job(headers={"X-OJS-Tenant": "a"})
         reply = self.enqueue(429, headers={"X-OJS-Tenant": "a"})
         self.assertEqual(reply.error["code"], "TENANT_LIMIT_EXCEEDED")
+        self.assertEqual(reply.error["details"], {"tenant_id": "a", "limit": "max_queue_depth", "current": 1, "maximum": 1})
         self.put_job(headers={"X-OJS-Tenant": "b"})
 
     def test_a_tenants_share_is_set_for_all_queues_at_once(self):

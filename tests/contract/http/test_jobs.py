@@ -53,6 +53,36 @@ class Jobs(OnGateway):
         reply = self.call("POST", "jobs", b"a=b", expect=400, headers={"Content-Type": "text/plain"})
         self.assertEqual(reply.error["details"]["field"], "Content-Type")
 
+    def test_a_member_that_is_null_is_as_good_as_absent(self):
+        absent = ("id", "queue", "scheduled_at", "delay_until", "expires_at", "timeout_ms", "visibility_timeout_ms", "pending",
+                  "retry", "meta", "tags", "unique", "rate_limit", "result_ttl")
+        job = self.enqueue(**dict.fromkeys(absent), options={"retry": {"max_attempts": 5, "max_interval": None}}).json["job"]
+        self.enqueue(options=None)
+        self.assertEqual((job["queue"], job["state"], job["max_attempts"]), ("default", "available", 5))
+        self.call("DELETE", "jobs/" + job["id"], expect=200)
+        for needed in ("type", "args", "priority"):
+            self.assertEqual(self.enqueue(400, **{needed: None}).error["details"]["field"], needed)
+
+    def test_rules_of_a_retry_policy(self):
+        for wrong, member in (({"initial_interval": "PT0S"}, "initial_interval"), ({"initial_interval_ms": 0}, "initial_interval"),
+                              ({"initial_interval": "PT5S", "max_interval": "PT1S"}, "max_interval"),
+                              ({"non_retryable_errors": ["a.b", ""]}, "non_retryable_errors")):
+            error = self.enqueue(422, retry=wrong).error
+            self.assertIn(member, error["message"])
+        self.enqueue(retry={"initial_interval": "PT5S", "max_interval": "PT5S"})
+
+    def test_names_that_are_too_long(self):
+        self.assertEqual(self.enqueue(400, type="a" * 256).error["code"], "invalid_request")
+        self.assertEqual(self.enqueue(400, queue="q" * 129).error["code"], "invalid_request")
+
+    def test_an_error_says_what_happened(self):
+        job = self.put_job()
+        self.fetch()
+        for wrong in ({}, {"code": "x"}, {"message": "x"}, {"code": "", "message": "x"}, {"code": "x", "message": ""}):
+            self.call("POST", "workers/nack", {"job_id": job["id"], "error": wrong}, expect=400)
+        self.assertEqual(self.get(job)["state"], "active")
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"type": "a.b", "message": "x"}}, expect=200)
+
     def test_versions(self):
         for version in ("1.0", "1.0.0-rc.1", "1.7"):
             self.call("GET", "queues", expect=200, headers={"OJS-Version": version})
@@ -149,6 +179,7 @@ class Jobs(OnGateway):
         self.assertEqual(self.get(job)["state"], "active")
         self.call("POST", "test/clock", {"advance_ms": 40_000}, expect=200)
         eventually(lambda: self.get(job)["state"] == "available")
+        self.assertNotIn("started_at", self.get(job))
         self.assertEqual(self.get(job)["errors"][0]["code"], "visibility_timeout")
 
     def test_a_long_poll_gets_the_job_that_comes(self):
@@ -206,6 +237,10 @@ class Jobs(OnGateway):
         half = self.call("PUT", path, {"progress": 0.5, "message": "half", "data": {"n": 1}}, expect=200).json
         self.assertEqual((half["progress"], half["message"], half["data"]), (0.5, "half", {"n": 1}))
         self.assertEqual(self.call("POST", "workers/progress", {"job_id": job["id"], "percentage": 20}).json["progress"], 0.5)
+        lower = self.call("PUT", path, {"progress": 0.3, "data": {"n": 2}}).json
+        self.assertEqual((lower["progress"], lower["message"], lower["data"]), (0.5, "half", {"n": 1}), "ignored as a whole")
+        told = self.call("PUT", path, {"data": {"n": 3}}).json
+        self.assertEqual((told["progress"], told["data"]), (0.5, {"n": 3}))
         self.assertEqual(self.call("PUT", path, {"progress": 7}).json["progress"], 1.0)
 
     def test_tenants_do_not_see_each_other(self):
@@ -225,6 +260,9 @@ class Jobs(OnGateway):
         fetched = self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"]
         self.assertEqual([each["id"] for each in fetched], [last["id"]])
         self.enqueue(400, headers=a, meta={"tenant_id": "b"})
+        for wrong in ("two words", ".b", "b/c"):
+            self.enqueue(400, meta={"tenant_id": wrong})
+            self.enqueue(400, headers={"X-OJS-Tenant": wrong})
 
     def test_an_ack_in_vain_is_told_why(self):
         job = self.put_job()

@@ -77,11 +77,11 @@ class Priority(OnGateway):
         self.fetch(4)
         active, completed, retryable, cancelled = jobs
         self.call("POST", "workers/ack", {"job_id": completed["id"]}, expect=200)
-        self.call("POST", "workers/nack", {"job_id": retryable["id"], "error": {"code": "e"}}, expect=200)
+        self.call("POST", "workers/nack", {"job_id": retryable["id"], "error": {"code": "e", "message": "m"}}, expect=200)
         self.call("DELETE", "jobs/" + cancelled["id"], expect=200)
         discarded, pending = self.put_job(retry={"max_attempts": 1}), self.put_job(pending=True)
         self.fetch()
-        self.call("POST", "workers/nack", {"job_id": discarded["id"], "error": {"code": "e"}}, expect=200)
+        self.call("POST", "workers/nack", {"job_id": discarded["id"], "error": {"code": "e", "message": "m"}}, expect=200)
         for job in (active, completed, retryable, cancelled, discarded, pending):
             reply = self.call("PATCH", "jobs/" + job["id"], {"priority": 7}, expect=409)
             self.assertEqual(reply.error["code"], "conflict")

@@ -70,6 +70,49 @@ class DeadLetterRetention(OnGateway):
         counted = f'ojs_dead_letter_pruned_total{{queue="{self.queue}",segment="test"}} 3'
         eventually(lambda: counted in self.call("GET", "/metrics", expect=200).body.decode())
 
+    def test_some_are_chosen_by_error_and_time(self):
+        first = self.bury()
+        self.advance(60_000)
+        other = self.put_job(type="other.job", retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})
+        self.fetch(1)
+        self.call("POST", "workers/nack", {"job_id": other["id"], "error": {"code": "c", "type": "smtp.down", "message": "m"}},
+                  expect=200)
+        at = self.get(other)["discarded_at"]
+
+        def listed(query):
+            found = self.call("GET", f"dead-letter?queue={self.queue}&{query}", expect=200).json
+            self.assertEqual(found["total"], len(found["jobs"]))
+            return [job["id"] for job in found["jobs"]]
+        self.assertEqual(listed("limit=1000"), [first, other["id"]])
+        self.assertEqual(listed("error_type=boom"), [first])
+        self.assertEqual(listed("error_type=smtp.down&type=other.job"), [other["id"]])
+        self.assertEqual(listed(f"since={at}"), [other["id"]])
+        self.assertEqual(listed("until=2020-01-01T00:00:00Z"), [])
+        self.call("GET", "dead-letter?since=soon", expect=400)
+
+        queue = {"queue": self.queue}
+        for body in ({"filter": {"queu": self.queue}}, queue | {"error": "boom"}, {"filter": queue | {"since": "+PT1S"}}):
+            self.call("POST", "dead-letter/retry", body, expect=400)
+        self.assertEqual(self.left(), sorted([first, other["id"]]), "what was refused has moved none")
+        none = {"filter": queue | {"error_type": "none"}, "confirm": True}
+        self.assertEqual(self.call("POST", "dead-letter/purge", none, expect=200).json["matched"], 0)
+        retried = self.call("POST", "dead-letter/retry", {"filter": queue | {"error_type": "boom"}}, expect=200).json
+        self.assertEqual((retried["retried"], retried["matched"]), (1, 1))
+        self.assertEqual(self.get({"id": first})["state"], "available")
+        purged = self.call("POST", "dead-letter/purge", {"filter": queue | {"since": at}}, expect=200).json
+        self.assertEqual((purged["purged"], self.left()), (1, []))
+
+    def test_the_code_of_an_error_decides_over_the_policy(self):
+        for code, policy, state, dead in (("DISCARD", "dead_letter", "discarded", 0), ("FAIL", "dead_letter", "discarded", 0),
+                                          ("DEAD_LETTER", "discard", "discarded", 1), ("RETRY", "discard", "retryable", 0)):
+            before = len(self.left())
+            job = self.put_job(retry={"max_attempts": 9, "on_exhaustion": policy})
+            self.fetch(1)
+            nacked = self.call("POST", "workers/nack",
+                               {"job_id": job["id"], "error": {"code": code, "type": "a.b", "message": "m"}}, expect=200).json
+            self.assertEqual((nacked["state"], len(self.left()) - before), (state, dead), code)
+            self.assertEqual(self.get(job)["errors"][0]["code"], code)
+
     def test_a_job_that_waits_is_no_dead_letter(self):
         job = self.put_job()
         self.call("GET", "dead-letter/" + job["id"], expect=404)

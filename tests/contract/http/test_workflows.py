@@ -130,6 +130,23 @@ class Workflows(OnGateway):
         self.assertEqual([each["id"] for each in listed["items"]], [made[2]])
         self.assertEqual(len(self.fetch(9)), 1)
 
+    def test_what_waits_is_cancelled_beside_a_job_that_runs(self):
+        id = self.create({"type": "chain", "steps": [self.step("a.a"), self.step("b.b"), self.step("c.c")]}).json["id"]
+        job, = self.fetch()
+        self.call("DELETE", "workflows/" + id, expect=200)
+        for states in (["active", "cancelled", "cancelled"], ["completed", "cancelled", "cancelled"]):
+            workflow = self.look(id)
+            self.assertEqual(([step["state"] for step in workflow["steps"]], workflow["metadata"]["failed_count"]), (states, 0))
+            self.assertEqual((workflow["state"], workflow.get("errors", [])), ("cancelled", []))
+            self.call("POST", "workers/ack", {"job_id": job["id"]})
+
+    def test_an_id_is_taken_once(self):
+        whole = {"id": "01a21acc-0000-7000-8000-0000000000aa", "type": "group", "jobs": [self.step("a.a")]}
+        self.create(whole)
+        self.assertEqual(self.create(whole, expect=409).error["code"], "duplicate")
+        self.run_one()
+        self.assertEqual(self.create(whole, expect=409).error["code"], "duplicate")
+
     def test_a_tenants_workflow_is_its_own(self):
         shop, other = ({"X-OJS-Tenant": name + self.queue} for name in ("shop", "other"))
         made = self.call("POST", "workflows", {"type": "chain", "name": self.queue, "steps": [self.step("a"), self.step("b")]},

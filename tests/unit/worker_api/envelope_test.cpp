@@ -181,7 +181,7 @@ TEST(Envelope, malformed_members_are_named) {
       {R"({"type":"a","args":null})", "args"},
       {with(R"("id":"550e8400-e29b-41d4-a716-446655440000")"), "id"},
       {with(R"("id":"")"), "id"},
-      {with(R"("id":null)"), "id"},
+      {with(R"("id":true)"), "id"},
       {with_option(R"("queue":"Default")"), "queue"},
       {with_option(R"("queue":"my_queue!")"), "queue"},
       {with_option(R"("queue":"")"), "queue"},
@@ -214,6 +214,22 @@ TEST(Envelope, malformed_members_are_named) {
   }
 }
 
+/// Source: ojs-json-format 14.2.
+TEST(Envelope, an_optional_member_that_is_null_is_as_good_as_absent) {
+  const Envelope absent = read(with(""));
+  for (const char* member :
+       {"id", "queue", "options", "timeout_ms", "timeout", "visibility_timeout_ms", "scheduled_at",
+        "delay_until", "expires_at", "retry", "max_attempts", "pending", "meta", "tags", "unique",
+        "rate_limit", "result_ttl", "priority_age_rate", "workflow"}) {
+    SCOPED_TRACE(member);
+    const Envelope null = read(with("\"" + std::string(member) + "\":null"));
+    EXPECT_EQ(null.queue, absent.queue);
+    EXPECT_EQ(null.extra, absent.extra);
+    EXPECT_FALSE(null.wants_workflow);
+  }
+  EXPECT_EQ(read(with(R"("retry":{"max_attempts":5,"max_interval":null})")).retry.max_attempts, 5);
+}
+
 TEST(Envelope, a_malformed_retry_policy_is_told_by_its_member) {
   const std::pair<std::string_view, std::string_view> malformed[] = {
       {R"("max_attempts":-1)", "retry.max_attempts"},
@@ -228,7 +244,10 @@ TEST(Envelope, a_malformed_retry_policy_is_told_by_its_member) {
       {R"("max_interval":"P60D")", "retry.max_interval"},
       {R"("jitter":1)", "retry.jitter"},
       {R"("backoff_strategy":"quadratic")", "retry.backoff_strategy"},
-      {R"("backoff_type":null)", "retry.backoff_type"},
+      {R"("backoff_type":7)", "retry.backoff_type"},
+      {R"("initial_interval":"PT0S")", "retry.initial_interval"},
+      {R"("initial_interval":"PT5S","max_interval":"PT1S")", "retry.max_interval"},
+      {R"("non_retryable_errors":["a",""])", "retry.non_retryable_errors"},
       {R"("on_exhaustion":"explode")", "retry.on_exhaustion"},
       {R"("non_retryable_errors":"auth")", "retry.non_retryable_errors"}};
   for (const auto& [members, subject] : malformed) {
