@@ -92,6 +92,17 @@ Reply resume(Desk& desk, const Request& request) {
   return set_paused(desk, request.names[0], false);
 }
 
+/// `older_than` is a moment (ojs-admin-api 6.5), or how long ago that was.
+std::uint64_t created_before(Desk& desk, const Body& body) {
+  const auto raw = body.raw("older_than");
+  const auto text = raw ? json::string_of(*raw) : std::nullopt;
+  if (text && !text->starts_with('+'))
+    if (const ParsedMs moment = parse_time(*text, 0); moment && moment.ms > 0)
+      return static_cast<std::uint64_t>(moment.ms);
+  const auto age = body.milliseconds("older_than");
+  return age ? desk.now_ms() - std::min<std::uint64_t>(desk.now_ms(), *age) : 0;
+}
+
 /// {"states": [...], "older_than"?, "confirm": true}: waiting jobs are cancelled, dead letters go.
 Reply purge(Desk& desk, const Request& request) {
   const Body body(request);
@@ -100,9 +111,8 @@ Reply purge(Desk& desk, const Request& request) {
   const auto states = body.texts("states");
   if (!states || states->empty())
     throw invalid_request("states must name at least one state, such as [\"available\"]", "states");
-  JobFilter filter{.queue = queue_of(desk, request.names[0]).name};
-  if (const auto age = body.milliseconds("older_than"))
-    filter.created_before_ms = desk.now_ms() - std::min<std::uint64_t>(desk.now_ms(), *age);
+  const JobFilter filter{.queue = queue_of(desk, request.names[0]).name,
+                         .created_before_ms = created_before(desk, body)};
   std::vector<std::pair<BulkAction, JobFilter>> steps;
   for (const std::string& name : *states) {
     JobFilter one = filter;

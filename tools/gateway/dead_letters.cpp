@@ -105,8 +105,10 @@ Reply retry(Desk& desk, const Request& request) {
   job_of(desk, request, id);
   must(desk.admin.retry_dead(id), id);
   desk.hall.jobs_came();
-  const JobInfo job = job_of(desk, request, id);
-  return ok(wrapped_and_flat("job", job_text(desk, job)));
+  const std::string change = object([&](json::ObjectWriter& writer) {
+    writer.text("re_enqueued_at", print_timestamp(desk.now_ms()));
+  });
+  return ok(wrapped_and_flat("job", joined(job_text(desk, job_of(desk, request, id)), change)));
 }
 
 Reply remove(Desk& desk, const Request& request) {

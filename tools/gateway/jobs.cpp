@@ -34,9 +34,11 @@ Reply activate(Desk& desk, const Request& request) {
   job_of(desk, request, id);
   must(desk.producer().activate(id), id);
   desk.hall.jobs_came();
-  return ok("{\"job\":" +
-            joined(job_text(desk, job_of(desk, request, id)), "{\"previous_state\":\"pending\"}") +
-            "}");
+  const std::string change = object([&](json::ObjectWriter& writer) {
+    writer.text("previous_state", "pending");
+    writer.text("activated_at", print_timestamp(desk.now_ms()));
+  });
+  return ok("{\"job\":" + joined(job_text(desk, job_of(desk, request, id)), change) + "}");
 }
 
 Reply change(Desk& desk, const Request& request) {

@@ -71,6 +71,12 @@ class Jobs(OnGateway):
             self.assertIn(member, error["message"])
         self.enqueue(retry={"initial_interval": "PT5S", "max_interval": "PT5S"})
 
+    def test_a_pending_job_is_activated(self):
+        job = self.put_job(pending=True)
+        activated = self.call("POST", f"jobs/{job['id']}/activate", expect=200).json["job"]
+        self.assertEqual((activated["state"], activated["previous_state"]), ("available", "pending"))
+        self.assertRegex(activated["activated_at"], r"^\d{4}-.*Z$")
+
     def test_names_that_are_too_long(self):
         self.assertEqual(self.enqueue(400, type="a" * 256).error["code"], "invalid_request")
         self.assertEqual(self.enqueue(400, queue="q" * 129).error["code"], "invalid_request")
@@ -167,6 +173,7 @@ class Jobs(OnGateway):
         dead = self.call("GET", "dead-letter?queue=" + self.queue, expect=200).json
         self.assertEqual(([each["id"] for each in dead["jobs"]], dead["total"]), ([job["id"]], 1))
         revived = self.call("POST", f"dead-letter/{job['id']}/retry", expect=200).json["job"]
+        self.assertRegex(revived["re_enqueued_at"], r"^\d{4}-.*Z$")
         self.assertEqual((revived["state"], revived["attempt"]), ("available", 0))
 
     def test_a_lease_ends_and_a_heartbeat_renews_it(self):

@@ -58,7 +58,10 @@ class DeadLetterRetention(OnGateway):
         self.call("GET", "dead-letter/" + old, expect=404)
 
     def test_what_is_too_much_goes_and_is_told_and_counted(self):
-        ids = [self.bury() for _ in range(4)]
+        ids = []
+        for _ in range(4):
+            ids.append(self.bury())
+            self.advance(1000)  # the youngest is told from the one before
         self.keep(max_count=1)
         eventually(lambda: self.left() == ids[-1:])
 

@@ -113,6 +113,11 @@ class Stats(OnGateway):
         self.call("DELETE", f"admin/queues/{self.queue}/jobs", {"states": ["available"]}, expect=400)
         self.assertEqual(self.call("DELETE", f"admin/queues/{self.queue}/jobs", purge, expect=200).json["purged_count"], 1)
         self.assertEqual([self.get(job)["state"] for job in (waiting, later)], ["cancelled", "scheduled"])
+        purge["states"] = ["scheduled"]
+        for older_than, purged in (("2026-01-01T00:00:00Z", 0), ("PT1H", 0), ("2099-01-01T00:00:00Z", 1)):
+            reply = self.call("DELETE", f"admin/queues/{self.queue}/jobs", purge | {"older_than": older_than}, expect=200)
+            self.assertEqual(reply.json["purged_count"], purged, older_than)
+        self.call("DELETE", f"admin/queues/{self.queue}/jobs", purge | {"older_than": "long ago"}, expect=400)
 
     def test_http_pages_of_other_sites_change_nothing(self):
         self.put_job()
