@@ -80,6 +80,7 @@ std::string hint_of(const Fault& fault) {
     case 401: return "Send the header Authorization: Bearer TOKEN.";
     case 403: return "Use a token that has the scope.";
     case 404: return "Check the name.";
+    case 405: return "See /ojs/v1/openapi.json for the methods of each path.";
     case 409: return "Read the present state and decide anew.";
     case 410: return "Enqueue with a longer result_ttl, or ask sooner.";
     case 413: return "Send less, or keep large data elsewhere and a reference in the job.";

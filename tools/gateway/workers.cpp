@@ -218,7 +218,8 @@ Reply nack(Desk& desk, const Request& request) {
   }
   const auto error = body.object("error");
   if (!error) throw invalid_request("error is missing", "error");
-  const std::string message = error->required_text("message");
+  const auto message = error->text("message");  // may be empty: some exceptions say nothing
+  if (!message) throw invalid_request("error.message is missing", "error.message");
   const auto details = error->raw("details");
   std::string type = error->text("type").value_or("");
   const std::string code =
@@ -229,7 +230,7 @@ Reply nack(Desk& desk, const Request& request) {
   const NackOutcome outcome =
       must(desk.proxy.nack(id, job.fence,
                            {.code = code,
-                            .message = message,
+                            .message = *message,
                             .type = type,
                             .details = compact,
                             .retryable = error->flag("retryable").value_or(true)}),

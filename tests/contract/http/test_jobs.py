@@ -84,10 +84,10 @@ class Jobs(OnGateway):
     def test_an_error_says_what_happened(self):
         job = self.put_job()
         self.fetch()
-        for wrong in ({}, {"code": "x"}, {"message": "x"}, {"code": "", "message": "x"}, {"code": "x", "message": ""}):
+        for wrong in ({}, {"code": "x"}, {"message": "x"}, {"code": "", "message": "x"}):
             self.call("POST", "workers/nack", {"job_id": job["id"], "error": wrong}, expect=400)
         self.assertEqual(self.get(job)["state"], "active")
-        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"type": "a.b", "message": "x"}}, expect=200)
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"type": "a.b", "message": ""}}, expect=200)
 
     def test_versions(self):
         for version in ("1.0", "1.0.0-rc.1", "1.7"):
