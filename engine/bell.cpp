@@ -36,7 +36,7 @@ bool Bell::wake_one(QueueRecord& queue, std::uint32_t number) const {
   if (lanes <= 64) [[likely]]
     return false;
   for (std::uint32_t i = 1; i * 64 < std::min(lanes, store_.lanes()); ++i)
-    if (queue.waiters[i].load_seq_cst() != 0 && wake_among(queue, i)) return true;
+    if (queue.waiters[i].load_seq_cst() != 0 && wake_among(queue, i)) return true;  // PAIR idle
   return false;
 }
 

@@ -16,7 +16,8 @@ struct Operation {
   std::function<void(Hands&)> act;      ///< is killed after each of its shared writes in turn
   /// Why no storm runs it beside others; empty when it does.
   const char* not_in_storms = "";
-  bool ends_all = false;  ///< each job that it finds, whoever put it there
+  /// Whether the operation also ends the jobs that other operations have put into the segment.
+  bool ends_all = false;
 };
 
 /// Operations of one subject.

@@ -79,7 +79,8 @@ JobPage some(Desk& desk, const Request& request, std::size_t offset, std::size_t
     return desk.observer.page(
         {.filter = wanted.filter, .falls = false, .offset = offset, .limit = limit});
   JobPage page{.jobs = wanted.all(desk)};
-  std::ranges::sort(page.jobs, {}, [](const JobInfo& job) { return job.id; });
+  std::ranges::sort(page.jobs, {},
+                    [](const JobInfo& job) { return std::pair(job.created_at_ms, job.id); });
   page.total = page.jobs.size();
   const auto begin = page.jobs.begin();
   page.jobs.erase(begin, begin + static_cast<std::ptrdiff_t>(std::min(offset, page.jobs.size())));
@@ -195,17 +196,25 @@ Reply get_one(Desk& desk, const Request& request) {
   return ok(wrapped_and_flat("job", job_text(desk, job)));
 }
 
-/// What the body chooses: {"filter": {...}}, or the same at the top. A member that says nothing is
-/// refused, for it was meant to keep some out.
+/// What query and body choose: {"filter": {...}}, or the same at the top. What says nothing is refused,
+/// for it was meant to keep some out.
 Wanted chosen(const Request& request) {
+  const auto check = [](const std::string& name, std::string_view value) {
+    if (std::ranges::find(kChoosing, name) == kChoosing.end() || value.empty())
+      throw invalid_request(fmt::format("{} chooses no dead letters", name), name);
+  };
+  for (const auto& [name, value] : request.query)
+    if (name != "confirm") check(name, value);
   const Body body(request);
   Wanted wanted(request);
-  const auto take = [&wanted](const Body& from, bool is_filter) {
+  const auto take = [&](const Body& from, bool is_filter) {
     for (const json::Member& member : from.members()) {
       if (!is_filter && (member.name == "filter" || member.name == "confirm")) continue;
-      if (std::ranges::find(kChoosing, member.name) == kChoosing.end())
-        throw invalid_request(fmt::format("{} chooses no dead letters", member.name), member.name);
-      if (const auto value = from.text(member.name)) wanted.take(member.name, *value);
+      check(member.name, member.value);
+      if (const auto value = from.text(member.name)) {
+        check(member.name, *value);
+        wanted.take(member.name, *value);
+      }
     }
   };
   take(body, false);

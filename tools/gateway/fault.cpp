@@ -61,7 +61,7 @@ void tell_full_queue(const Error& error, Fault& fault) {
     fault.members.emplace_back("tenant", quoted(*error.tenant));
     // as ojs-multi-tenancy 8.2 names them
     fault.details = {{"tenant_id", quoted(*error.tenant)},
-                     {"limit", quoted(unit.empty() ? "max_queue_depth" : "max_queue_bytes")},
+                     {"limit", quoted(unit.empty() ? "max_queue_depth" : "max_size_bytes")},
                      {"current", number(error.depth)},
                      {"maximum", number(error.bound)}};
   }

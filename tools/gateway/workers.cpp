@@ -222,10 +222,10 @@ Reply nack(Desk& desk, const Request& request) {
   if (!message) throw invalid_request("error.message is missing", "error.message");
   const auto details = error->raw("details");
   std::string type = error->text("type").value_or("");
-  const std::string code =
-      type.empty() ? error->required_text("code") : error->text("code").value_or("handler_error");
   if (type.empty() && details && json::kind_of(*details) == json::Kind::kObject)
     type = Body(*details, "error.details.").text("error_class").value_or("");
+  const std::string code =
+      type.empty() ? error->required_text("code") : error->text("code").value_or("handler_error");
   const std::string compact = json::compact(details.value_or(""));
   const NackOutcome outcome =
       must(desk.proxy.nack(id, job.fence,

@@ -88,6 +88,11 @@ class Jobs(OnGateway):
             self.call("POST", "workers/nack", {"job_id": job["id"], "error": wrong}, expect=400)
         self.assertEqual(self.get(job)["state"], "active")
         self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"type": "a.b", "message": ""}}, expect=200)
+        job = self.put_job()
+        self.fetch()
+        by_class = {"message": "x", "details": {"error_class": "TypeError"}}
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": by_class}, expect=200)
+        self.assertEqual(self.get(job)["errors"][0]["type"], "TypeError")
 
     def test_versions(self):
         for version in ("1.0", "1.0.0-rc.1", "1.7"):

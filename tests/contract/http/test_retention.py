@@ -96,6 +96,9 @@ class DeadLetterRetention(OnGateway):
         queue = {"queue": self.queue}
         for body in ({"filter": {"queu": self.queue}}, queue | {"error": "boom"}, {"filter": queue | {"since": "+PT1S"}}):
             self.call("POST", "dead-letter/retry", body, expect=400)
+        self.call("POST", "dead-letter/purge", {"filter": {"queue": ""}}, expect=400)
+        for query in ("queu=" + self.queue, "queue=", "error_type="):
+            self.call("DELETE", "dead-letter?" + query, expect=400)
         self.assertEqual(self.left(), sorted([first, other["id"]]), "what was refused has moved none")
         none = {"filter": queue | {"error_type": "none"}, "confirm": True}
         self.assertEqual(self.call("POST", "dead-letter/purge", none, expect=200).json["matched"], 0)

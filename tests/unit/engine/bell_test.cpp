@@ -30,6 +30,20 @@ TEST_F(Bells, one_sleeper_is_woken_and_no_longer_listed) {
   EXPECT_EQ(parked(1), second + 1);
 }
 
+TEST(BellOfManyLanes, wakes_a_sleeper_beyond_the_first_64) {
+  SegmentOptions options = few_slots();
+  options.max_handles = 100;
+  QuietSegment s(options);
+  engine::QueueRecord& queue = s.store().queue(0);
+  shm::Segment& segment = s.store().segment();
+  segment.header().lanes_high.store(71, Point::kNone);
+  queue.waiters[1].store(1ULL << 6, Point::kWaiterSet);
+  const std::uint32_t before = segment.lane(70).park.load();
+  EXPECT_TRUE(s.actor().bell().wake_one(queue));
+  EXPECT_EQ(queue.waiters[1].load(), 0U);
+  EXPECT_EQ(segment.lane(70).park.load(), before + 1);
+}
+
 TEST_F(Bells, a_wake_makes_the_queue_busy) {
   engine::Word& word = s.store().busy_word(0);
   word.store(engine::BusyWord::with(word.load(), 0, engine::BusyWord::kQuiet), Point::kBusyCleared);
