@@ -128,8 +128,6 @@ class Client {
 
 /// Of one reply, which is there as a whole.
 void judge(std::string_view reply, bool head_only) {
-  if (reply.starts_with("HTTP/1.1 100 ")) cut(reply, "\r\n\r\n");
-  if (reply.empty()) return;
   std::string_view body = reply;
   const std::string_view head = cut(body, "\r\n\r\n");
   require(head.starts_with("HTTP/1.1 ") && head.size() > 12, "no HTTP");
@@ -145,6 +143,7 @@ class Conversation {
     if (request.starts_with('!')) {
       client_.send(request.substr(1));
       (void)client_.listen();  // to half a request, or to several
+      in_step_ = false;
       return;
     }
     std::string_view body = request;
@@ -158,11 +157,13 @@ class Conversation {
       text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(sent.size()) +
               "\r\n";
     client_.send(text + "\r\n" + sent);
-    const std::string reply = client_.listen();
-    const bool plain = request.find('\r') == std::string_view::npos;  // else it may be two
-    if (plain && reply.find("chunked") == std::string::npos)
+    const std::string heard = client_.listen();
+    std::string_view reply = heard;
+    if (reply.starts_with("HTTP/1.1 100 ")) cut(reply, "\r\n\r\n");
+    if (reply.empty() || request.find('\r') != std::string_view::npos) in_step_ = false;
+    if (in_step_ && reply.find("chunked") == std::string_view::npos)
       judge(reply, first.starts_with("HEAD "));
-    remember(reply);
+    remember(heard);
   }
   bool over() const { return client_.ended(); }
   void leave() {
@@ -195,6 +196,7 @@ class Conversation {
 
   Client client_;
   std::vector<std::string> ids_;
+  bool in_step_ = true;  // each request so far had its one reply
 };
 
 }  // namespace
