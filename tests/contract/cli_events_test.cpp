@@ -262,6 +262,8 @@ TEST(CliStats, PRI_X2_FS_X3_a_wait_from_enqueue_is_told_apart_from_one_from_avai
   EXPECT_EQ(is(by_priority, "priority=\"1\"," + hour), "0") << "two hours since its enqueue";
   EXPECT_EQ(is("ojs_scheduling_queue_wait_duration_bucket", all), "1");
   EXPECT_EQ(is("ojs_scheduling_queue_wait_duration_bucket", hour), "1") << "just available";
+  EXPECT_EQ(is("ojs_job_queue_time_seconds_bucket", hour), "0") << "two hours since its enqueue";
+  EXPECT_EQ(is("ojs_job_queue_time_seconds_bucket", all), "1");
   EXPECT_EQ(sample(page, "ojs_job_duration_seconds_count{queue=\"default\",segment=\"test\"}"),
             "1");
 

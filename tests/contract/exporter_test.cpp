@@ -148,6 +148,8 @@ TEST(Exporter, every_metric_of_the_documents_is_there) {
                            "ojs_job_cancelled_total",
                            "ojs_job_expired_total",
                            "ojs_job_duration_seconds",
+                           "ojs_job_queue_time_seconds",
+                           "ojs_workers_active",
                            "ojs_queue_depth",
                            "ojs_workers_busy",
                            "ojs_segment_deaths_total",

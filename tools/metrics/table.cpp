@@ -127,13 +127,17 @@ void add_up(WaitHistogram& sum, const WaitHistogram& level) {
 void add_waits(Page& page, const Observer& observer) {
   page.family("ojs_job_wait_duration_by_priority", "Seconds from enqueue to being handed out.",
               MetricType::Histogram);
-  std::map<std::string, WaitHistogram> waits, runs;
+  std::map<std::string, WaitHistogram> waits, runs, since_enqueue;
   for (const LevelWaits& level : observer.waits()) {
     set_histogram(page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}}),
                   level.from_enqueue);
+    add_up(since_enqueue[level.queue], level.from_enqueue);
     add_up(waits[level.queue], level.from_available);
     add_up(runs[level.queue], level.runs);
   }
+  page.family("ojs_job_queue_time_seconds", "Seconds from enqueue to being handed out.",
+              MetricType::Histogram);
+  for (const auto& [queue, sum] : since_enqueue) set_histogram(page.add({{"queue", queue}}), sum);
   page.family("ojs_scheduling_queue_wait_duration",
               "Seconds from becoming available to being handed out.", MetricType::Histogram);
   for (const auto& [queue, sum] : waits) set_histogram(page.add({{"queue", queue}}), sum);
@@ -239,6 +243,13 @@ void add_processes(Page& page, const SegmentInfo& info) {
   page.add({}, handles);
 }
 
+void add_workers(Page& page, const Observer& observer) {
+  page.family("ojs_workers_active", "Registered workers that are running.", MetricType::Gauge);
+  const auto workers = observer.registered_workers();
+  page.add({}, static_cast<std::uint64_t>(std::ranges::count_if(
+                   workers, [](const auto& worker) { return worker.state() == "running"; })));
+}
+
 void add_memory(Page& page, const SegmentInfo& info) {
   page.family("ojs_segment_size_bytes", "Size of the segment.", MetricType::Gauge);
   page.add({}, info.size_bytes);
@@ -332,6 +343,7 @@ void add_segment(Page& page, const Observer& observer, const Census& census,
   add_waits(page, observer);
   add_limits(page, census.limits, options);
   add_crons(page, observer.crons());
+  add_workers(page, observer);
   add_scheduling(page, observer, census.pools);
   add_whole(page, census.segment);
 }
