@@ -117,6 +117,7 @@ class Actor final : private Dropping {
   Outcome activate(JobId id, Activation what, JobState& found);
   Outcome retry_dead(JobId id, JobState& found);
   Outcome drop_dead(JobId id, JobState& found);
+  Outcome drop(JobId id, JobState& found);
   using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds;
   void set_paused(std::uint32_t queue, bool paused);
 

@@ -171,6 +171,28 @@ Outcome Actor::drop_dead(JobId id, JobState& found) {
   return outcome;
 }
 
+/// Ends what is kept of a job that is over, whatever way it went. Not while its workflow runs, which
+/// asks for results.
+Outcome Actor::drop(JobId id, JobState& found) {
+  const std::uint32_t slot = find_job(store_, id);
+  if (slot == kNoIndex) return Outcome::kNotFound;
+  const JobRecord& job = store_.job(slot);
+  for (unsigned look = 0; look < kPatience; ++look) {
+    const Control before(job.control.load());
+    if (before.state() == kSlotFree || job.id() != id) return Outcome::kNotFound;
+    if (is_exclusive(before.state())) {
+      shm::wait_for_another(look);
+      continue;
+    }
+    found = job_state(before.state());
+    if (!is_finished(before.state())) return Outcome::kWrongState;
+    if (job.flags().has(Policy::kDead)) return drop_dead(id, found);
+    if (kept_for_workflow(store_, job)) return Outcome::kBusy;
+    if (slots_.drop(slot, before)) return Outcome::kOk;
+  }
+  return Outcome::kBusy;
+}
+
 void Actor::set_paused(std::uint32_t q, bool paused) {
   QueueRecord& queue = store_.queue(q);
   const std::uint64_t before = set_flags(queue, kPaused, paused ? kPaused : 0);

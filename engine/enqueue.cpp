@@ -26,6 +26,7 @@ std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
     // any lane that knows the name may write it: all would write the same bytes
     if (queue.name_length.load() == 0) {
       order().follow_aging(queue);
+      queue.created.cas_once(0, store_.now_ms(), Point::kSetNamed);
       shm::copy_in(queue.name, name.data(),
                    name.size());  // NO CRASH POINT: without its length a name is none
       queue.name_length.store(name.size(), Point::kSetNamed);  // PAIR queue-name

@@ -300,6 +300,7 @@ struct alignas(128) QueueRecord {
   Word emptied;    ///< jobs discarded because the queue was deleted
   /// what has come into it when it was deleted, as Store::deleted() compares it; 0: it never was
   Word deleted;
+  Word created;  ///< ms; when it was first named; 0: in a segment that did not note it
   alignas(128) Word waiters[shm::kMaxLanes / 64];  ///< lanes that sleep for this queue. PAIR idle
   shm::RingSet rings;                              ///< part 0
   alignas(128) Word aging;                         ///< Aging

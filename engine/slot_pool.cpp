@@ -169,6 +169,13 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
   hints_.give(slot);
 }
 
+[[gnu::noinline]] bool SlotPool::drop(std::uint32_t slot, Control found) {
+  std::uint64_t held = 0;
+  if (!seize(slot, store_.job(slot), found, held)) return false;
+  free(slot, Control(held));
+  return true;
+}
+
 /// Of several that bring it at once one gets in. kDuplicate also when another is in the middle of
 /// bringing it for a long time: whether there will be such a job is open then.
 [[gnu::noinline]] Outcome SlotPool::add_id(JobId id, std::uint32_t slot) {
@@ -272,10 +279,7 @@ void SlotPool::rest() {
     const shm::Hint hint(word);
     if (hint.index() >= store_.slots()) continue;
     const Control found(store_.job(hint.index()).control.load());
-    std::uint64_t held = 0;
-    if (is_spent(found) && found.tag() == hint.tag() &&
-        seize(hint.index(), store_.job(hint.index()), found, held))
-      free(hint.index(), Control(held));
+    if (is_spent(found) && found.tag() == hint.tag()) (void)drop(hint.index(), found);
   }
   rings_.drop_batch(batch);
 }
@@ -298,10 +302,7 @@ bool SlotPool::drop_oldest_finished() {
     if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex &&
         job.errors_block.get() == kNoIndex && !ReportWord(job.signals.load()).has_texts())
       continue;
-    std::uint64_t held = 0;
-    if (!seize(slot, store_.job(slot), found, held)) continue;
-    free(slot, Control(held));
-    return true;
+    if (drop(slot, found)) return true;
   }
   return false;
 }

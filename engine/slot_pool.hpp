@@ -26,6 +26,8 @@ class SlotPool {
   std::uint32_t take(std::uint64_t& filling);
   /// Ends a slot that this lane holds.
   void free(std::uint32_t slot, Control held);
+  /// Ends a job that is over, with all that is kept of it; false when its slot is not as it was found.
+  bool drop(std::uint32_t slot, Control found);
   /// Enters an id that the client supplied.
   Outcome add_id(JobId id, std::uint32_t slot);
   shm::KeyIndex& keys() { return keys_; }

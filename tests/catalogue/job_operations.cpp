@@ -353,6 +353,12 @@ std::vector<Operation> job_operations() {
        [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
       {"retry_dead", dead_letter, [](Hands& h) { must(h.admin->retry_dead(h.id)); }},
       {"drop_dead", dead_letter, [](Hands& h) { must(h.admin->drop_dead(h.id)); }},
+      {"drop_completed",
+       [hold_one](Hands& h) {
+         hold_one(h);
+         must(h.worker->ack(h.job, "\"" + std::string(600, 'r') + '"'));
+       },
+       [](Hands& h) { must(h.admin->drop(h.id)); }},
       {"retry_dead_refused",
        [hold_one](Hands& h) {
          hold_one(h);

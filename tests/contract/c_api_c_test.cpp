@@ -52,8 +52,9 @@ static_assert(sizeof(ojs_shm_worker_options) == 80 &&
 static_assert(sizeof(ojs_shm_failure) == 56 && offsetof(ojs_shm_failure, flags) == 48);
 static_assert(sizeof(ojs_shm_nack_outcome) == 24 && offsetof(ojs_shm_nack_outcome, state) == 20);
 static_assert(sizeof(ojs_shm_queue_settings) == 48 && offsetof(ojs_shm_queue_settings, set) == 28);
-static_assert(sizeof(ojs_shm_job_filter) == 64 && offsetof(ojs_shm_job_filter, flags) == 36 &&
-              offsetof(ojs_shm_job_filter, created_before_ms) == 56);
+static_assert(sizeof(ojs_shm_job_filter) == 88 && offsetof(ojs_shm_job_filter, flags) == 36 &&
+              offsetof(ojs_shm_job_filter, created_before_ms) == 56 &&
+              offsetof(ojs_shm_job_filter, error_type) == 80);
 static_assert(sizeof(ojs_shm_fetch_request) == 72 &&
               offsetof(ojs_shm_fetch_request, tenant) == 40 &&
               offsetof(ojs_shm_fetch_request, flags) == 68);

@@ -208,7 +208,10 @@ static int results_in_time(void) {
   ojs_shm_error detail = {0};
   ojs_shm_retry retry = {0};
   ojs_shm_failure failure = {0};
+  ojs_shm_job_filter filter = {0};
+  ojs_shm_bulk_report report = {0};
   char id[OJS_SHM_ID_SIZE];
+  report.struct_size = sizeof report;
   CHECK(open_room(&here, "results", NULL));
   job.result_ttl_s = 3600;
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
@@ -253,6 +256,18 @@ static int results_in_time(void) {
   CHECK(ojs_shm_get(here.producer, id, NULL, 0) == OJS_SHM_E_NOT_FOUND);
   CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
   CHECK(strcmp(detail.state, "gone") == 0 && strstr(detail.message, "is gone") != NULL);
+
+  job.retry = NULL;
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK(ojs_shm_drop(here.admin, id) == OJS_SHM_E_WRONG_STATE);
+  CHECK_OK(here.producer, ojs_shm_cancel(here.producer, id, NULL, 0));
+  filter.struct_size = sizeof filter;
+  filter.ended_from_ms = 1;
+  filter.error_type = "none";
+  CHECK_OK(here.admin, ojs_shm_bulk(here.admin, OJS_SHM_BULK_DROP, &filter, &report));
+  CHECK(report.matched == 0);
+  CHECK_OK(here.admin, ojs_shm_drop(here.admin, id));
+  CHECK(ojs_shm_drop(here.admin, id) == OJS_SHM_E_NOT_FOUND);
   return close_room(&here, "results");
 }
 

@@ -110,6 +110,24 @@ TEST(CliBulk, dead_letters_of_one_queue_go_again_or_away) {
   EXPECT_EQ(waiting(segment, "available"), 2U);
 }
 
+TEST(CliBulk, jobs_that_are_over_are_dropped_by_id_and_by_their_end) {
+  const LiveSegment segment;
+  for (const char* queue : {"a", "a", "b"})
+    segment.enqueue({"-t", "t", "--queue", queue, "--retry", "max_attempts=1"});
+  ASSERT_EQ(segment.cli({"work", "--queue", "a", "--until-empty", "--", "true"}).exit_code, 0);
+  ASSERT_EQ(segment.cli({"work", "--queue", "b", "--until-empty", "--", "false"}).exit_code, 0);
+  const std::string waiting_id = segment.enqueue({"-t", "t", "--queue", "b"});
+  EXPECT_EQ(segment.cli({"drop"}).exit_code, 2);
+  EXPECT_EQ(segment.cli({"drop", waiting_id}).exit_code, 5);
+  EXPECT_EQ(segment.cli({"drop", "--ended-ago", "1h"}).out, "0 jobs dropped\n");
+  EXPECT_EQ(lines_of(segment.cli({"list", "--error-type", "exit"}).out).size(), 1U);
+  const std::string done = lines_of(segment.cli({"list", "--state", "completed"}).out)[0];
+  EXPECT_EQ(segment.cli({"drop", done.substr(0, done.find('\t'))}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"drop", "--state", "completed"}).out, "1 job dropped\n");
+  EXPECT_EQ(segment.cli({"drop", "--error-type", "exit"}).out, "1 job dropped\n");
+  EXPECT_EQ(lines_of(segment.cli({"list"}).out).size(), 1U);
+}
+
 TEST(CliBulk, lists_by_tenant_priority_and_age) {
   const LiveSegment segment;
   const std::string mine =
@@ -135,6 +153,7 @@ TEST(CliRefusals, one_wording_for_what_is_not_an_id_and_one_for_an_unknown_id) {
                              {"wait"},
                              {"activate"},
                              {"promote"},
+                             {"drop"},
                              {"dead", "retry"},
                              {"dead", "drop"}}) {
     Words text = words, id = words;

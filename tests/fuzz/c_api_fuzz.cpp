@@ -292,9 +292,10 @@ class Caller {
           ojs_shm_reprioritize(producer_, text(input, id_.c_str()), input.byte(), nullptr));
     judge(producer_, ojs_shm_activate(producer_, text(input, id_.c_str())));
     judge(producer_, ojs_shm_promote(producer_, text(input, id_.c_str())));
-    judge(admin_, ojs_shm_bulk(admin_, input.byte() % 5, nullptr, nullptr));
+    judge(admin_, ojs_shm_bulk(admin_, input.byte() % 6, nullptr, nullptr));
     judge(admin_, ojs_shm_dead_retry(admin_, text(input, id_.c_str())));
     judge(admin_, ojs_shm_dead_drop(admin_, text(input, id_.c_str())));
+    judge(admin_, ojs_shm_drop(admin_, text(input, id_.c_str())));
     const std::uint64_t most = input.byte() % 4 == 0 ? OJS_SHM_AS_IT_IS : input.byte();
     judge(admin_, ojs_shm_set_dead_retention(admin_, OJS_SHM_AS_IT_IS, most));
     judge(admin_, ojs_shm_delete_queue(admin_, text(input, "gone"), input.byte() % 4));

@@ -134,7 +134,8 @@ const std::vector<Visitor::Act>& Visitor::acts() {
                                                 &Visitor::hand_over,
                                                 &Visitor::end_by_id,
                                                 &Visitor::tell_by_id,
-                                                &Visitor::report_worker};
+                                                &Visitor::report_worker,
+                                                &Visitor::drop};
   return *all;
 }
 
@@ -261,6 +262,7 @@ void Visitor::get(Input& input) {
 }
 void Visitor::retry_dead(Input& input) { (void)admin_->retry_dead(some_id(input)); }
 void Visitor::drop_dead(Input& input) { (void)admin_->drop_dead(some_id(input)); }
+void Visitor::drop(Input& input) { (void)admin_->drop(some_id(input)); }
 
 void Visitor::set_queue(Input& input) {
   QueueSettings settings;

@@ -66,6 +66,7 @@ class Visitor {
   void get(Input& input);
   void retry_dead(Input& input);
   void drop_dead(Input& input);
+  void drop(Input& input);
   void set_queue(Input& input);
   void set_default(Input& input);
   void list(Input& input);

@@ -30,10 +30,9 @@ struct IdsOptions {
 /// Ids, or what flags choose: never both, never all by an oversight.
 bool by_filter(const IdsOptions& options) {
   if (options.filter.chosen() != options.ids.empty())
-    shell::refuse(
-        Code::kInvalid,
-        "give job ids, or choose jobs by --queue, --type, --state, --tenant, --priority or "
-        "--older-than");
+    shell::refuse(Code::kInvalid,
+                  "give job ids, or choose jobs by --queue, --type, --state, --tenant, --priority, "
+                  "--older-than, --ended-ago or --error-type");
   return options.ids.empty();
 }
 
@@ -77,6 +76,20 @@ int promote(const Request& request, const IdsOptions& options) {
     request.json ? print_line(print_job(must(producer.get(id))))
                  : shell::inform("{} available", id);
     return {};
+  });
+}
+
+int drop(const Request& request, const IdsOptions& options) {
+  if (by_filter(options)) return for_all(request, options, BulkAction::kDrop, {"drop", "dropped"});
+  Admin admin = must(Admin::attach(request.where));
+  return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
+    const Status dropped = admin.drop(id);
+    if (!dropped) return dropped;
+    if (request.json)
+      print_line(object([&](json::ObjectWriter& writer) { writer.text("id", id); }));
+    else
+      shell::inform("{} dropped", id);
+    return dropped;
   });
 }
 
@@ -124,6 +137,14 @@ void add_change_commands(CLI::App& app, Request& request) {
       "Run scheduled and retryable jobs now: they become available before their time", &promote);
   now->add_option("ID", now_options->ids, "The jobs");
   add_choice(*now, *now_options);
+
+  const auto [end, end_options] = add_command<IdsOptions>(
+      app, request, "drop",
+      "Remove what is kept of jobs that are completed, cancelled or discarded, by their ids or all "
+      "that flags choose",
+      &drop);
+  end->add_option("ID", end_options->ids, "The jobs");
+  add_choice(*end, *end_options);
 
   const auto [move, move_options] = add_command<ReprioritizeOptions>(
       app, request, "reprioritize",

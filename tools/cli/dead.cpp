@@ -43,8 +43,8 @@ int for_each_picked(const Request& request, const PickOptions& options,
   if (many != options.ids.empty())
     shell::refuse(
         Code::kInvalid,
-        "give job ids, or choose dead letters by --all, --queue, --type, --tenant, --priority or "
-        "--older-than");
+        "give job ids, or choose dead letters by --all, --queue, --type, --tenant, --priority, "
+        "--older-than, --ended-ago or --error-type");
   Admin admin = must(Admin::attach(request.where));
   if (many) {
     const JobFilter filter = filter_of(options.filter, must(Observer::attach(admin.segment())));

@@ -10,7 +10,7 @@ namespace ojs_shm::cli {
 
 bool FilterFlags::chosen() const {
   return !queue.empty() || !type.empty() || !state.empty() || !tenant.empty() ||
-         !priority.empty() || !older_than.empty();
+         !priority.empty() || !older_than.empty() || !ended_ago.empty() || !error_type.empty();
 }
 
 void add_filter(CLI::App& command, FilterFlags& flags) {
@@ -23,6 +23,14 @@ void add_filter(CLI::App& command, FilterFlags& flags) {
       .add_option("--older-than", flags.older_than,
                   "Only those that were created longer ago than this, such as 1h")
       ->type_name("TIME");
+  command
+      .add_option("--ended-ago", flags.ended_ago,
+                  "Only those that were completed, cancelled or discarded longer ago than this")
+      ->type_name("TIME");
+  command
+      .add_option("--error-type", flags.error_type,
+                  "Only those whose last failure was of this type")
+      ->type_name("T");
   command.add_option("--limit", flags.limit, "At most so many (0: all)")
       ->type_name("N")
       ->check(kNotNegative);
@@ -37,9 +45,12 @@ JobFilter filter_of(const FilterFlags& flags, const Observer& observer) {
   if (!flags.state.empty()) filter.state = parse_state(flags.state);
   if (!flags.tenant.empty()) filter.tenant = flags.tenant;
   if (!flags.priority.empty()) filter.priority = parse_priority(observer, flags.priority);
-  if (!flags.older_than.empty())
-    filter.created_before_ms =
-        shell::unix_now_ms() - shell::must(shell::parse_duration_ms(flags.older_than));
+  filter.error_type = flags.error_type;
+  const auto ago = [](const std::string& duration) {
+    return shell::unix_now_ms() - shell::must(shell::parse_duration_ms(duration));
+  };
+  if (!flags.older_than.empty()) filter.created_before_ms = ago(flags.older_than);
+  if (!flags.ended_ago.empty()) filter.ended_before_ms = ago(flags.ended_ago) + 1;
   return filter;
 }
 

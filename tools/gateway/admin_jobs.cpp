@@ -190,11 +190,16 @@ Choice confirmed(Desk& desk, const Request& request) {
   return choice;
 }
 
+bool any(const BriefJob&) { return true; }
+
+/// To the jobs of the choice that it is for.
 template <class Change>
-Reply in_bulk(Desk& desk, const Choice& choice, std::string_view action, Change change) {
+Reply in_bulk(Desk& desk, const Choice& choice, std::string_view action, Change change,
+              bool (*is_for)(const BriefJob&) = &any) {
   std::vector<std::pair<std::string, std::string>> errors;
   std::int64_t matched = 0, succeeded = 0, failed = 0;
   for (const BriefJob& job : desk.observer.brief_list(choice.request())) {
+    if (!is_for(job)) continue;
     ++matched;
     const Status done = change(job.id);
     done ? ++succeeded : ++failed;
@@ -232,10 +237,13 @@ Reply bulk_cancel(Desk& desk, const Request& request) {
 }
 
 Reply bulk_delete(Desk& desk, const Request& request) {
-  Choice choice = confirmed(desk, request);
-  choice.filter.dead_letter = true;
-  return in_bulk(desk, choice, "delete",
-                 [&](const std::string& id) { return desk.admin.drop_dead(id); });
+  const Choice choice = confirmed(desk, request);
+  if (choice.filter.state && !is_terminal(*choice.filter.state))
+    throw invalid_request("only completed, cancelled and discarded jobs can be deleted",
+                          "filter.state");
+  return in_bulk(
+      desk, choice, "delete", [&](const std::string& id) { return desk.admin.drop(id); },
+      [](const BriefJob& job) { return is_terminal(job.state); });
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ std::string summary_text(const QueueInfo& queue, double dispatched_per_minute) {
     json::ObjectWriter throughput(writer.open("throughput"));
     throughput.number("processed_per_minute", dispatched_per_minute);
     throughput.close();
+    write_created(writer, queue);
   });
 }
 
@@ -92,8 +93,8 @@ Reply resume(Desk& desk, const Request& request) {
   return set_paused(desk, request.names[0], false);
 }
 
-/// `older_than` is a moment (ojs-admin-api 6.5), or how long ago that was.
-std::uint64_t created_before(Desk& desk, const Body& body) {
+/// `older_than` is a moment (ojs-admin-api 6.5), or how long ago that was. 0: any.
+std::uint64_t moment_before(Desk& desk, const Body& body) {
   const auto raw = body.raw("older_than");
   const auto text = raw ? json::string_of(*raw) : std::nullopt;
   if (text && !text->starts_with('+'))
@@ -103,31 +104,33 @@ std::uint64_t created_before(Desk& desk, const Body& body) {
   return age ? desk.now_ms() - std::min<std::uint64_t>(desk.now_ms(), *age) : 0;
 }
 
-/// {"states": [...], "older_than"?, "confirm": true}: waiting jobs are cancelled, dead letters go.
+State purgeable(const std::string& name) {
+  for (unsigned number = 0; number < 8; ++number) {
+    const auto state = static_cast<State>(number);
+    if (state_name(state) == name && state != State::kActive) return state;
+  }
+  throw invalid_request(
+      fmt::format("'{}' cannot be purged; all states but active can", name.substr(0, 64)),
+      "states");
+}
+
+/// {"states": [...], "older_than"?, "confirm": true}: waiting jobs are cancelled, and what is kept of
+/// those that are over goes.
 Reply purge(Desk& desk, const Request& request) {
   const Body body(request);
   if (!body.flag("confirm").value_or(false))
     throw invalid_request("a queue's jobs are purged only with \"confirm\": true", "confirm");
   const auto states = body.texts("states");
   if (!states || states->empty())
-    throw invalid_request("states must name at least one state, such as [\"available\"]", "states");
-  const JobFilter filter{.queue = queue_of(desk, request.names[0]).name,
-                         .created_before_ms = created_before(desk, body)};
+    throw invalid_request("states must name at least one state, such as [\"completed\"]", "states");
+  const std::string queue = queue_of(desk, request.names[0]).name;
+  const std::uint64_t before = moment_before(desk, body);
   std::vector<std::pair<BulkAction, JobFilter>> steps;
   for (const std::string& name : *states) {
-    JobFilter one = filter;
-    for (const State state : {State::kAvailable, State::kScheduled, State::kRetryable,
-                              State::kPending, State::kDiscarded})
-      if (state_name(state) == name) one.state = state;
-    if (!one.state)
-      throw invalid_request(
-          fmt::format("'{}' cannot be purged; available, scheduled, retryable, pending and "
-                      "discarded can",
-                      name.substr(0, 64)),
-          "states");
-    one.dead_letter = one.state == State::kDiscarded;
-    steps.emplace_back(one.dead_letter ? BulkAction::kDropDead : BulkAction::kCancel,
-                       std::move(one));
+    JobFilter one{.queue = queue, .state = purgeable(name)};
+    const bool over = is_terminal(*one.state);
+    (over ? one.ended_before_ms : one.created_before_ms) = before;
+    steps.emplace_back(over ? BulkAction::kDrop : BulkAction::kCancel, std::move(one));
   }
   std::int64_t purged = 0;
   for (const auto& [action, chosen] : steps)

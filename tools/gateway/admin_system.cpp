@@ -60,7 +60,9 @@ std::string maintenance_text(const Maintenance& maintenance) {
     writer.boolean("enabled", maintenance.enabled);
     writer.boolean("maintenance", maintenance.enabled);
     writer.text("reason", maintenance.reason);
-    if (maintenance.since_ms != 0) writer.text("since", print_timestamp(maintenance.since_ms));
+    if (maintenance.since_ms == 0) return;
+    writer.text("since", print_timestamp(maintenance.since_ms));
+    if (maintenance.enabled) writer.text("enabled_at", print_timestamp(maintenance.since_ms));
   });
 }
 

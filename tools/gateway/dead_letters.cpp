@@ -23,70 +23,41 @@ namespace {
 constexpr std::uint32_t kMostDeadLetters = 1U << 24;  // as many as a segment has slots
 
 /// What a query or a body may choose dead letters by.
-constexpr std::array<std::string_view, 5> kChoosing = {"queue", "type", "error_type", "since",
-                                                       "until"};
+constexpr std::array<std::string_view, 6> kChoosing = {"queue", "type",  "error_type",
+                                                       "since", "until", "older_than"};
 
-/// Which dead letters a request is about. Source: ojs-dead-letter 6.2, 9.1.
-struct Wanted {
+std::uint64_t moment(std::string_view name, const std::string& text) {
+  const ParsedMs parsed = parse_time(text, 0);
+  if (!parsed || parsed.ms < 0 || text.starts_with('+'))
+    throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
+                          std::string(name));
+  return static_cast<std::uint64_t>(parsed.ms);
+}
+
+/// `since` and `until` are of when they were discarded. Source: ojs-dead-letter 6.2, 9.1.
+void choose(JobFilter& filter, std::string_view name, const std::string& value) {
+  if (name == "queue") filter.queue = value;
+  if (name == "type") filter.type = value;
+  if (name == "error_type") filter.error_type = value;
+  if (name == "since") filter.ended_from_ms = moment(name, value);
+  if (name == "until") filter.ended_before_ms = moment(name, value) + 1;
+  if (name == "older_than") filter.ended_before_ms = moment(name, value);
+}
+
+/// Which dead letters a request is about, as far as its query says it.
+JobFilter wanted(const Request& request) {
   JobFilter filter{.dead_letter = true};
-  std::string error_type;                        ///< empty: any
-  std::uint64_t since_ms = 0, until_ms = ~0ULL;  ///< when they were discarded
-
-  explicit Wanted(const Request& request) {
-    if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
-      filter.tenant = std::string(tenant);
-    for (const std::string_view name : kChoosing)
-      if (const std::string* value = request.asked(std::string(name))) take(name, *value);
-  }
-  void take(std::string_view name, const std::string& value) {
-    if (name == "queue") filter.queue = value;
-    if (name == "type") filter.type = value;
-    if (name == "error_type") error_type = value;
-    if (name == "since") since_ms = moment(name, value);
-    if (name == "until") until_ms = moment(name, value);
-  }
-  /// Whether it asks for more than a filter of the segment knows.
-  bool narrows() const { return !error_type.empty() || since_ms != 0 || until_ms != ~0ULL; }
-  bool fits(const JobInfo& job) const {
-    const bool errs = error_type.empty() || (!job.errors.empty() && last_error(job) == error_type);
-    return errs && job.discarded_at_ms >= since_ms && job.discarded_at_ms <= until_ms;
-  }
-  /// All of them.
-  std::vector<JobInfo> all(Desk& desk) const {
-    std::vector<JobInfo> jobs = desk.observer.list(filter);
-    if (narrows()) std::erase_if(jobs, [this](const JobInfo& job) { return !fits(job); });
-    return jobs;
-  }
-  static const std::string& last_error(const JobInfo& job) {
-    const JobError& last = job.errors.back();
-    return last.type.empty() ? last.code : last.type;
-  }
-
- private:
-  static std::uint64_t moment(std::string_view name, const std::string& text) {
-    const ParsedMs parsed = parse_time(text, 0);
-    if (!parsed || parsed.ms < 0 || text.starts_with('+'))
-      throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
-                            std::string(name));
-    return static_cast<std::uint64_t>(parsed.ms);
-  }
-};
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    filter.tenant = std::string(tenant);
+  for (const std::string_view name : kChoosing)
+    if (const std::string* value = request.asked(std::string(name))) choose(filter, name, *value);
+  return filter;
+}
 
 /// The oldest jobs first.
 JobPage some(Desk& desk, const Request& request, std::size_t offset, std::size_t limit) {
-  const Wanted wanted(request);
-  if (!wanted.narrows())
-    return desk.observer.page(
-        {.filter = wanted.filter, .falls = false, .offset = offset, .limit = limit});
-  JobPage page{.jobs = wanted.all(desk)};
-  std::ranges::sort(page.jobs, {},
-                    [](const JobInfo& job) { return std::pair(job.created_at_ms, job.id); });
-  page.total = page.jobs.size();
-  const auto begin = page.jobs.begin();
-  page.jobs.erase(begin, begin + static_cast<std::ptrdiff_t>(std::min(offset, page.jobs.size())));
-  page.more = page.jobs.size() > limit;
-  if (page.more) page.jobs.resize(limit);
-  return page;
+  return desk.observer.page(
+      {.filter = wanted(request), .falls = false, .offset = offset, .limit = limit});
 }
 
 Reply list(Desk& desk, const Request& request) {
@@ -135,13 +106,13 @@ void write_tally(json::ObjectWriter& writer, std::string_view name,
 }
 
 Reply stats(Desk& desk, const Request& request) {
-  const std::vector<JobInfo> jobs = Wanted(request).all(desk);
+  const std::vector<JobInfo> jobs = desk.observer.list(wanted(request));
   std::map<std::string, std::int64_t> queues, types, errors;
   std::uint64_t oldest = 0, newest = 0;
   for (const JobInfo& job : jobs) {
     ++queues[job.queue];
     ++types[job.type];
-    if (!job.errors.empty()) ++errors[Wanted::last_error(job)];
+    if (!job.errors.empty()) ++errors[std::string(error_type(job.errors.back()))];
     if (oldest == 0 || job.discarded_at_ms < oldest) oldest = job.discarded_at_ms;
     newest = std::max(newest, job.discarded_at_ms);
   }
@@ -198,7 +169,7 @@ Reply get_one(Desk& desk, const Request& request) {
 
 /// What query and body choose: {"filter": {...}}, or the same at the top. What says nothing is refused,
 /// for it was meant to keep some out.
-Wanted chosen(const Request& request) {
+JobFilter chosen(const Request& request) {
   const auto check = [](const std::string& name, std::string_view value) {
     if (std::ranges::find(kChoosing, name) == kChoosing.end() || value.empty())
       throw invalid_request(fmt::format("{} chooses no dead letters", name), name);
@@ -206,36 +177,24 @@ Wanted chosen(const Request& request) {
   for (const auto& [name, value] : request.query)
     if (name != "confirm") check(name, value);
   const Body body(request);
-  Wanted wanted(request);
+  JobFilter filter = wanted(request);
   const auto take = [&](const Body& from, bool is_filter) {
     for (const json::Member& member : from.members()) {
       if (!is_filter && (member.name == "filter" || member.name == "confirm")) continue;
       check(member.name, member.value);
       if (const auto value = from.text(member.name)) {
         check(member.name, *value);
-        wanted.take(member.name, *value);
+        choose(filter, member.name, *value);
       }
     }
   };
   take(body, false);
-  if (const auto filter = body.object("filter")) take(*filter, true);
-  return wanted;
+  if (const auto inner = body.object("filter")) take(*inner, true);
+  return filter;
 }
 
-/// Many at once need a confirmation where they are lost.
-Reply in_bulk(Desk& desk, const Request& request, BulkAction action, std::string_view count) {
-  const Wanted wanted = chosen(request);
-  BulkReport report;
-  if (!wanted.narrows()) {
-    report = must(desk.admin.bulk(action, wanted.filter));
-  } else {
-    for (const JobInfo& job : wanted.all(desk)) {
-      ++report.matched;
-      const Status done = action == BulkAction::kRetryDead ? desk.admin.retry_dead(job.id)
-                                                           : desk.admin.drop_dead(job.id);
-      ++(done ? report.done : report.skipped);
-    }
-  }
+Reply in_bulk(Desk& desk, const JobFilter& filter, BulkAction action, std::string_view count) {
+  const BulkReport report = must(desk.admin.bulk(action, filter));
   desk.hall.jobs_came();
   return ok(object([&](json::ObjectWriter& writer) {
     writer.number(count, static_cast<std::int64_t>(report.done));
@@ -245,10 +204,16 @@ Reply in_bulk(Desk& desk, const Request& request, BulkAction action, std::string
 }
 
 Reply retry_all(Desk& desk, const Request& request) {
-  return in_bulk(desk, request, BulkAction::kRetryDead, "retried");
+  return in_bulk(desk, chosen(request), BulkAction::kRetryDead, "retried");
 }
 Reply purge(Desk& desk, const Request& request) {
-  return in_bulk(desk, request, BulkAction::kDropDead, "purged");
+  return in_bulk(desk, chosen(request), BulkAction::kDropDead, "purged");
+}
+/// Source: ojs-admin-api 11.3.
+Reply purge_for_admin(Desk& desk, const Request& request) {
+  if (!Body(request).flag("confirm").value_or(false))
+    throw invalid_request("dead letters are purged only with \"confirm\": true", "confirm");
+  return purge(desk, request);
 }
 
 }  // namespace
@@ -269,6 +234,7 @@ std::span<const Route> dead_letter_routes() {
       {"POST", "/ojs/v1/dead-letter/{id}/retry", Scope::kWrite, &retry, {"", "ShownJob"}},
       {"DELETE", "/ojs/v1/dead-letter/{id}", Scope::kWrite, &remove, {"", "DeletedJob"}},
       {"GET", "/ojs/v1/admin/dead-letter", Scope::kRead, &list_for_admin, {"", "JobPage"}, Pace::kSlow},
+      {"DELETE", "/ojs/v1/admin/dead-letter", Scope::kAdmin, &purge_for_admin, {"ConfirmedDeadLetters", "Dropped"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/dead-letter/stats", Scope::kRead, &stats, {"", "DeadLetterStats"}, Pace::kSlow},
       {"POST", "/ojs/v1/admin/dead-letter/{id}/retry", Scope::kAdmin, &retry, {"", "ShownJob"}},
       {"DELETE", "/ojs/v1/admin/dead-letter/{id}", Scope::kAdmin, &remove_for_admin},

@@ -195,10 +195,8 @@ Fault fault_of(const Error& error, std::string_view job) {
   return fault;
 }
 
-Reply reply_of(const Fault& fault, const Request& request) {
-  Reply reply{.status = fault.status, .headers = fault.headers};
-  reply.body = object([&](json::ObjectWriter& outer) {
-    json::ObjectWriter error(outer.open("error"));
+std::string error_text(const Fault& fault) {
+  return object([&](json::ObjectWriter& error) {
     error.text("code", fault.code);
     error.text("type", fault.type.empty() ? fault.code : fault.type);
     error.text("message", fault.message);
@@ -211,9 +209,14 @@ Reply reply_of(const Fault& fault, const Request& request) {
     }
     error.text("hint", hint_of(fault));
     error.text("docs_url", fmt::format("{}#{}", kDocs, fault.code));
-    error.text("request_id", request.id);
-    error.close();
   });
+}
+
+Reply reply_of(const Fault& fault, const Request& request) {
+  Reply reply{.status = fault.status, .headers = fault.headers};
+  reply.body =
+      "{\"error\":" + joined(error_text(fault), "{\"request_id\":" + quoted(request.id) + '}') +
+      '}';
   return reply;
 }
 

@@ -34,6 +34,8 @@ Fault unsupported(std::string message);
 /// The table of docs/gateway.md. `job` is the id that the request was about, if it was about one.
 Fault fault_of(const Error& error, std::string_view job = {});
 Reply reply_of(const Fault& fault, const Request& request);
+/// The error as an object, for what became of one of many.
+std::string error_text(const Fault& fault);
 
 template <class T>
 T must(Result<T> result, std::string_view job = {}) {

@@ -158,9 +158,9 @@ Reply metrics_page(Desk& desk, const Request& request) {
 std::span<const Route> health_routes() {
   static const Route kRoutes[] = {
       {"GET", "/ojs/manifest", Scope::kNone, &manifest, {"", "Manifest"}},
-      {"GET", "/ojs/v1/health", Scope::kNone, &health, {"", "Health", true}, Pace::kSlow},
-      {"GET", "/health", Scope::kNone, &health, {"", "Health", true}, Pace::kSlow},
-      {"GET", "/healthz", Scope::kNone, &health, {"", "Health", true}, Pace::kSlow},
+      {"GET", "/ojs/v1/health", Scope::kNone, &health, {"", "Health", "503"}, Pace::kSlow},
+      {"GET", "/health", Scope::kNone, &health, {"", "Health", "503"}, Pace::kSlow},
+      {"GET", "/healthz", Scope::kNone, &health, {"", "Health", "503"}, Pace::kSlow},
       {"GET", "/ready", Scope::kNone, &ready, {"", "Ready"}},
       {"GET", "/readyz", Scope::kNone, &ready, {"", "Ready"}},
       {"GET", "/metrics", Scope::kRead, &metrics_page, {}, Pace::kSlow},

@@ -3,6 +3,9 @@
 // One job by its id: look, cancel, activate, change its priority, wait for its result.
 #include <spdlog/fmt/fmt.h>
 
+#include <optional>
+#include <set>
+
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
@@ -115,8 +118,8 @@ constexpr std::chrono::milliseconds kLongestWait{60'000};
 /// How often it looks where nothing tells it of the end.
 constexpr std::chrono::milliseconds kLook{50};
 
-/// ?wait=true&timeout=30: seconds, or a duration as a text.
-std::chrono::milliseconds wanted_wait(const Request& request) {
+/// ?wait=true&timeout=30: seconds, or a duration as a text. Nothing: not to wait.
+std::optional<std::chrono::milliseconds> wanted_wait(const Request& request) {
   const std::string* wait = request.asked("wait");
   if (wait == nullptr || *wait == "false" || *wait == "0") return {};
   const std::string* timeout = request.asked("timeout");
@@ -126,6 +129,17 @@ std::chrono::milliseconds wanted_wait(const Request& request) {
   if (!parsed)
     throw invalid_request("timeout must be seconds or a duration such as PT30S", "timeout");
   return std::min(kLongestWait, std::chrono::milliseconds(parsed.ms));
+}
+
+/// 408: the job is not over. Source: ojs-results 8.2.
+Fault not_yet(const JobInfo& job) {
+  return {.status = 408,
+          .code = "timeout",
+          .message = fmt::format("job {} is {}; the time to wait for its result is over", job.id,
+                                 state_name(job.state)),
+          .retryable = true,
+          .details = {{"job_id", quoted(job.id)}, {"state", quoted(state_name(job.state))}},
+          .hint = "Ask again, with a longer timeout."};
 }
 
 /// A request among those that wait for the end of the job.
@@ -145,12 +159,14 @@ class EndSeeker {
 
 asio::awaitable<Reply> result(Desk& desk, const Request& request, Visit& visit) {
   const std::string& id = request.names[0];
-  const auto end = std::chrono::steady_clock::now() + wanted_wait(request);
+  const auto wait = wanted_wait(request);
+  const auto end = std::chrono::steady_clock::now() + wait.value_or(std::chrono::milliseconds(0));
   for (;;) {
     const JobInfo job = job_with_result(desk, request, id);
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (is_terminal(job.state) || visit.over() || left.count() <= 0) co_return ok(result_text(job));
+    if (is_terminal(job.state) || !wait || visit.over()) co_return ok(result_text(job));
+    if (left.count() <= 0) throw not_yet(job);
     const EndSeeker seeker(visit, job.id);
     co_await visit.sleep(seeker.is_told() ? left : std::min(left, kLook));
   }
@@ -163,29 +179,35 @@ std::string detail_of(const Fault& fault, std::string_view wanted) {
   return "null";
 }
 
-/// {"ids": [...]}: many results in one request.
+/// What became of one of many. What has no result, not yet or no longer, has null.
+std::string result_of_many(Desk& desk, const Request& request, const std::string& id) {
+  try {
+    return result_text(job_with_result(desk, request, id));
+  } catch (const Fault& fault) {
+    return object([&](json::ObjectWriter& writer) {
+      writer.text("job_id", id);
+      writer.value("state", detail_of(fault, "state"));
+      writer.value("result", "null");
+      json::ObjectWriter error(writer.open("error"));
+      error.text("code", fault.code);
+      error.text("message", fault.message);
+      error.close();
+    });
+  }
+}
+
+/// {"ids": [...]}: by id. Source: ojs-results 10.4.
 Reply results(Desk& desk, const Request& request) {
   const Body body(request);
   const auto ids = body.texts(body.raw("job_ids") ? "job_ids" : "ids");
   if (!ids || ids->empty()) throw invalid_request("job_ids must be an array of ids", "job_ids");
   if (ids->size() > 1000) throw invalid_request("job_ids takes at most 1000 ids", "job_ids");
-  return ok("{\"results\":" +
-            array_of(*ids,
-                     [&](const std::string& id) {
-                       try {
-                         return result_text(job_with_result(desk, request, id));
-                       } catch (const Fault& fault) {
-                         return object([&](json::ObjectWriter& writer) {
-                           writer.text("job_id", id);
-                           writer.value("state", detail_of(fault, "state"));
-                           json::ObjectWriter error(writer.open("error"));
-                           error.text("code", fault.code);
-                           error.text("message", fault.message);
-                           error.close();
-                         });
-                       }
-                     }) +
-            "}");
+  const std::set<std::string> known(ids->begin(), ids->end());
+  return ok(object([&](json::ObjectWriter& writer) {
+    json::ObjectWriter by_id(writer.open("results"));
+    for (const std::string& id : known) by_id.value(id, result_of_many(desk, request, id));
+    by_id.close();
+  }));
 }
 
 }  // namespace

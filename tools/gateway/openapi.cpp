@@ -73,7 +73,10 @@ void write_replies(json::ObjectWriter& replies, const Route& route) {
     write_reply(replies, "204", "Done", "");
   else
     write_reply(replies, "2XX", "Done", own);
-  if (bodies.also_unwell) write_reply(replies, "503", "As it stands, it is not well", own);
+  if (!bodies.also.empty())
+    write_reply(replies, bodies.also, "What became of it, or an error",
+                content({kJson, "application/json"}, "{\"anyOf\":[" + reference(bodies.gives) +
+                                                         ',' + reference("Error") + "]}"));
   if (route.path.ends_with("/{id}/result"))
     write_reply(replies, "410", "The result, or its job, is kept no longer: RESULT_PRUNED", error);
   write_reply(replies, "default", "Refused", error);

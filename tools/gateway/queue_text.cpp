@@ -6,6 +6,7 @@
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/json_text.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -31,6 +32,10 @@ void write_counts(json::ObjectWriter& writer, const QueueInfo& queue) {
   count(writer, "cancelled", queue.cancelled_total);
 }
 
+void write_created(json::ObjectWriter& writer, const QueueInfo& queue) {
+  if (queue.created_at_ms != 0) writer.text("created_at", print_timestamp(queue.created_at_ms));
+}
+
 std::string queue_text(const QueueInfo& queue) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("name", queue.name);
@@ -43,6 +48,7 @@ std::string queue_text(const QueueInfo& queue) {
     count(writer, "waiting", queue.waiting);
     count(writer, "enqueued_total", queue.enqueued_total);
     writer.number("pressure", queue.pressure);
+    write_created(writer, queue);
   });
 }
 

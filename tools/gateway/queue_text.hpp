@@ -14,6 +14,8 @@ namespace ojs_shm::gateway {
 std::string_view status_of(const QueueInfo& queue);
 /// The jobs of each state: those in the segment, and of ended ones all there ever were.
 void write_counts(json::ObjectWriter& writer, const QueueInfo& queue);
+/// "created_at", where the segment knows it.
+void write_created(json::ObjectWriter& writer, const QueueInfo& queue);
 /// {"name","status","paused","depth",... counts}.
 std::string queue_text(const QueueInfo& queue);
 /// The queue of that name; throws a Fault when there is none.

@@ -25,7 +25,7 @@ constexpr std::pair<http::field, std::string_view> kHeaders[] = {
     {http::field::origin, "origin"},
 };
 constexpr std::string_view kOwnHeaders[] = {"ojs-version", "x-ojs-tenant", "ojs-block-timeout",
-                                            "last-event-id"};
+                                            "last-event-id", "idempotency-key"};
 
 std::string_view name_for_handlers(http::field field, beast::string_view name) {
   for (const auto& [known, text] : kHeaders)

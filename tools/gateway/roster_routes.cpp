@@ -56,6 +56,19 @@ Reply deregister(Desk& desk, const Request& request) {
   }));
 }
 
+/// Of a worker that has fallen silent. Source: ojs-admin-api 9.4.
+Reply deregister_stale(Desk& desk, const Request& request) {
+  const RegisteredWorker worker = worker_of(desk, request.names[0]);
+  if (worker.state() == "stale") return deregister(desk, request);
+  Fault fault{.status = 409, .code = "conflict"};
+  fault.message = "worker " + worker.id.substr(0, 128) +
+                  " has reported lately; only one that has fallen silent is removed";
+  fault.details = {{"worker_id", quoted(worker.id)},
+                   {"current_state", quoted(worker.state())},
+                   {"expected_state", quoted("stale")}};
+  throw fault;
+}
+
 /// As the worker reported last. Source: ojs-graceful-shutdown.
 Reply health(Desk& desk, const Request& request) {
   const RegisteredWorker worker = worker_of(desk, request.names[0]);
@@ -129,12 +142,12 @@ std::span<const Route> roster_routes() {
   static const Route kRoutes[] = {
       {"POST", "/ojs/v1/workers/register", Scope::kWrite, &enroll, {"Registration", "Registered"}},
       {"DELETE", "/ojs/v1/workers/{id}", Scope::kWrite, &deregister, {"", "RemovedWorker"}},
-      {"GET", "/ojs/v1/workers/{id}/health", Scope::kRead, &health, {"", "WorkerHealth", true}},
+      {"GET", "/ojs/v1/workers/{id}/health", Scope::kRead, &health, {"", "WorkerHealth", "503"}},
       {"GET", "/ojs/v1/admin/workers", Scope::kRead, &list, {"", "WorkerPage"}},
       {"POST", "/ojs/v1/admin/workers/directive", Scope::kAdmin, &direct, {"Directive", "Directed"}},
       {"GET", "/ojs/v1/admin/workers/{id}", Scope::kRead, &get, {"", "Worker"}},
       {"POST", "/ojs/v1/admin/workers/{id}/quiet", Scope::kAdmin, &quiet, {"", "Worker"}},
-      {"DELETE", "/ojs/v1/admin/workers/{id}", Scope::kAdmin, &deregister, {"", "RemovedWorker"}},
+      {"DELETE", "/ojs/v1/admin/workers/{id}", Scope::kAdmin, &deregister_stale, {"", "RemovedWorker"}},
   };
   // clang-format on
   return kRoutes;

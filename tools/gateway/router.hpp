@@ -32,7 +32,7 @@ enum class Pace : std::uint8_t {
 /// The shapes of a route's bodies; empty: it has none.
 struct Bodies {
   std::string_view takes = {}, gives = {};
-  bool also_unwell = false;  ///< a 503 has the same body: it tells how something stands
+  std::string_view also = {};  ///< the status of a refusal that may have the same body
 };
 
 struct Route {

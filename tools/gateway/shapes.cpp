@@ -12,7 +12,7 @@ constexpr Shape kShapes[] = {
     {"Error", "error: Refusal"},
     {"Refusal", "code: text, type: text, message: text, retryable: boolean, details?: object, hint: text, "
                 "docs_url: text, request_id: text, queue?: text, tenant?: text, depth?: integer, bound?: integer, "
-                "strategy?: text, unit?: text"},
+                "strategy?: text, unit?: text, max_batch_size?: integer"},
 
     // Jobs
     {"JobState", "= 'scheduled'|'available'|'pending'|'active'|'completed'|'retryable'|'cancelled'|'discarded'"},
@@ -39,6 +39,15 @@ constexpr Shape kShapes[] = {
     {"Enqueued", "job: Job|JobName, deduplicated?: boolean, workflow?: Workflow"},
     {"NewJobs", "jobs: [NewJob]"},
     {"EnqueuedJobs", "jobs: [Job|JobName], count: integer"},
+    {"ManyNewJobs", "jobs: [object], atomicity?: 'partial'|'atomic'"},
+    {"BulkEnqueued", "total: integer, succeeded: integer, failed: integer, items: [BulkEnqueuedItem]"},
+    {"BulkEnqueuedItem", "index: integer, status: 'created'|'duplicate'|'failed', job?: Job|JobName, error?: object"},
+    {"ChosenJobs", "job_ids?: [text], filter?: JobChoice, atomicity?: 'partial'"},
+    {"JobChoice", "type?: text, queue?: text, state?: [text], enqueued_before?: time, enqueued_after?: time, "
+                  "priority?: integer, meta?: object"},
+    {"BulkChanged", "total_matched: integer, cancelled?: integer, retried?: integer, deleted?: integer, "
+                    "skipped: integer, items: [BulkChangedItem]"},
+    {"BulkChangedItem", "index: integer, job_id: text, status: 'cancelled'|'retried'|'deleted'|'skipped', reason?: text"},
     {"OneJob", "job: Job"},
     {"ShownJob", "job: Job, +Job"},
     {"JobChange", "priority: integer"},
@@ -46,10 +55,10 @@ constexpr Shape kShapes[] = {
     {"ResultError", "code: text, type: text, message: text"},
     {"JobResult", "job_id: text, state: JobState, result: any, error: ResultError|null, completed_at?: time, "
                   "result_stored_at?: time, result_expires_at?: time, result_size_bytes?: integer"},
-    {"NoResult", "job_id: text, state: JobState|null, error: NoResultError"},
+    {"NoResult", "job_id: text, state: JobState|null, result: null, error: NoResultError"},
     {"NoResultError", "code: text, message: text"},
     {"WantedResults", "job_ids?: [text], ids?: [text]"},
-    {"JobResults", "results: [JobResult|NoResult]"},
+    {"JobResults", "results: {JobResult|NoResult}"},
     {"Progress", "job_id: text, state: JobState, progress: number|null, message: text|null, data: any, "
                  "updated_at: time|null"},
     {"ProgressReport", "progress?: number, message?: text|null, data?: any"},
@@ -96,7 +105,8 @@ constexpr Shape kShapes[] = {
     {"JobCounts", "available: integer, active: integer, scheduled: integer, retryable: integer, pending: integer, "
                   "completed: integer, discarded: integer, cancelled: integer"},
     {"Queue", "name: text, status: 'active'|'paused', paused: boolean, +JobCounts, depth: integer, "
-              "max_depth: integer, dead: integer, waiting: integer, enqueued_total: integer, pressure: number"},
+              "max_depth: integer, dead: integer, waiting: integer, enqueued_total: integer, pressure: number, "
+              "created_at?: time"},
     {"Aging", "enabled: boolean, preset?: text, interval?: text, rate?: integer, cap?: integer, floor?: integer"},
     {"TenantFairness", "enabled: boolean, strategy: 'fair-share', scope: 'within'|'across', "
                        "default_weight: integer, weights: {integer}"},
@@ -123,7 +133,7 @@ constexpr Shape kShapes[] = {
     {"PriorityCount", "priority: integer, count: integer"},
     {"LevelStats", "queue: text, counts_by_priority: {integer}, total: integer, distribution: [PriorityCount]"},
     {"QueueSummary", "name: text, state: 'active'|'paused', counts: JobCounts, paused: boolean, depth: integer, "
-                     "throughput: Throughput"},
+                     "throughput: Throughput, created_at?: time"},
     {"QueueView", "+QueueSummary, configuration: QueueConfiguration, oldest_available_at: time|null, +QueuePolicy"},
     {"QueueConfiguration", "+QueuePolicy, concurrency?: integer, rate_limit?: object"},
     {"QueuePage", "items: [QueueSummary], pagination: Page"},
@@ -137,7 +147,8 @@ constexpr Shape kShapes[] = {
     {"RetentionRule", "max_age: text|null, max_count: integer|null, next_prune_at: time"},
     {"NewRetention", "max_age?: text|null, max_count?: integer|null, retention?: object, dead_letter?: object"},
     {"Retention", "retention: RetentionRule"},
-    {"ChosenDeadLetters", "queue?: text, type?: text, error_type?: text, since?: time, until?: time"},
+    {"ChosenDeadLetters", "queue?: text, type?: text, error_type?: text, since?: time, until?: time, older_than?: time"},
+    {"ConfirmedDeadLetters", "+ChosenDeadLetters, filter?: ChosenDeadLetters, confirm: boolean"},
     {"SomeDeadLetters", "+ChosenDeadLetters, filter?: ChosenDeadLetters, confirm?: boolean"},
     {"Retried", "retried: integer, matched: integer, skipped: integer"},
     {"Dropped", "purged: integer, matched: integer, skipped: integer"},
@@ -233,7 +244,7 @@ constexpr Shape kShapes[] = {
     {"WaitList", "items: [LevelWaits]"},
     {"Access", "tokens: boolean, scopes: [text], segment: text, version: text"},
     {"SetMaintenance", "enabled?: boolean, maintenance?: boolean, reason?: text"},
-    {"Maintenance", "enabled: boolean, maintenance: boolean, reason: text, since?: time"},
+    {"Maintenance", "enabled: boolean, maintenance: boolean, reason: text, since?: time, enabled_at?: time"},
     {"Configuration", "segment: SegmentConfiguration, gateway: GatewayConfiguration"},
     {"SegmentConfiguration", "name: text, convention: text, format: integer, size_bytes: integer, slots: integer, "
                              "max_body_bytes: integer, default_lease_ms: integer, retention_ms: integer, "

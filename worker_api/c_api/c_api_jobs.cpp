@@ -29,6 +29,9 @@ ojs_shm::JobFilter filter_of(const ojs_shm_job_filter* given) {
   if (read.tenant != nullptr) filter.tenant = read.tenant;
   if ((read.flags & OJS_SHM_FILTER_HAS_PRIORITY) != 0) filter.priority = read.priority;
   filter.created_before_ms = read.created_before_ms;
+  filter.ended_from_ms = read.ended_from_ms;
+  filter.ended_before_ms = read.ended_before_ms;
+  filter.error_type = text_or(read.error_type);
   return filter;
 }
 
@@ -67,10 +70,16 @@ int ojs_shm_promote(ojs_shm_producer* producer, const char* id) {
   });
 }
 
+int ojs_shm_drop(ojs_shm_admin* admin, const char* id) {
+  return entry(admin, [&](Record& record) -> int {
+    return record.done(admin->object.drop(text(id, "id")));
+  });
+}
+
 int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                  ojs_shm_bulk_report* report) {
   return entry(admin, [&](Record& record) -> int {
-    if (action < OJS_SHM_BULK_CANCEL || action > OJS_SHM_BULK_DROP_DEAD)
+    if (action < OJS_SHM_BULK_CANCEL || action > OJS_SHM_BULK_DROP)
       wrong_argument("action", "is none of OJS_SHM_BULK_");
     if (report != nullptr) write_struct(report, ojs_shm_bulk_report{}, "report");
     ojs_shm::BulkReport last;

@@ -40,6 +40,7 @@ std::string list_of(const std::vector<Item>& items, Append append) {
 void append_queue(std::string& out, const QueueInfo& queue) {
   ObjectWriter writer(out);
   writer.text("name", queue.name);
+  if (queue.created_at_ms != 0) number(writer, "created_at_ms", queue.created_at_ms);
   writer.boolean("paused", queue.paused);
   number(writer, "max_depth", queue.max_depth);
   number(writer, "max_size_bytes", queue.max_size_bytes);

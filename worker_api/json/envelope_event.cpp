@@ -13,7 +13,7 @@ void write_error(ObjectWriter& data, std::string_view name, const Event& event) 
   if (!event.error) return;
   ObjectWriter error(data.open(name));
   error.text("code", event.error->code);
-  error.text("type", event.error->type.empty() ? event.error->code : event.error->type);
+  error.text("type", error_type(*event.error));
   error.text("message", event.error->message);
   error.boolean("retryable", event.error->retryable);
   error.close();

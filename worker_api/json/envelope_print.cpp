@@ -186,7 +186,7 @@ void write_timeout(ObjectWriter& writer, const JobInfo& job, const JobError& err
 void append_error(std::string& out, const JobInfo& job, const JobError& error) {
   ObjectWriter writer(out);
   writer.text("code", error.code);
-  writer.text("type", error.type.empty() ? error.code : error.type);
+  writer.text("type", error_type(error));
   writer.text("message", error.message);
   writer.boolean("retryable", error.retryable);
   if (!error.details.empty()) write_text_or_json(writer, "details", error.details);

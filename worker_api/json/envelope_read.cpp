@@ -29,13 +29,13 @@ using json::settle;
 constexpr std::uint32_t kMaxMs = std::numeric_limits<std::uint32_t>::max();
 
 // The system's own members: a client that sends a job back as it received it must not change them.
-constexpr std::array<std::string_view, 29> kManaged = {
-    "dead_letter",      "discard_reason",    "specversion",       "state",          "attempt",
-    "created_at",       "enqueued_at",       "started_at",        "completed_at",   "cancelled_at",
-    "discarded_at",     "next_attempt_at",   "worker_id",         "result",         "error",
-    "errors",           "progress",          "progress_message",  "progress_data",  "progress_at",
-    "retry_delay_ms",   "previous_state",    "workflow_id",       "parent_results", "cron_name",
-    "result_stored_at", "result_expires_at", "result_size_bytes", "result_pruned"};
+constexpr std::array<std::string_view, 28> kManaged = {
+    "dead_letter",       "discard_reason",    "state",          "attempt",      "created_at",
+    "enqueued_at",       "started_at",        "completed_at",   "cancelled_at", "discarded_at",
+    "next_attempt_at",   "worker_id",         "result",         "error",        "errors",
+    "progress",          "progress_message",  "progress_data",  "progress_at",  "retry_delay_ms",
+    "previous_state",    "workflow_id",       "parent_results", "cron_name",    "result_stored_at",
+    "result_expires_at", "result_size_bytes", "result_pruned"};
 
 // Members that mean something to clients and stay with the job as they are.
 constexpr std::array<std::string_view, 2> kMeaningful = {"schema", "traceparent"};
@@ -71,11 +71,9 @@ class EnvelopeReader {
   };
   static std::span<const Field> top_level_fields() {
     static constexpr Field kFields[] = {
-        {"type", &EnvelopeReader::take_type},
-        {"args", &EnvelopeReader::take_args},
-        {"id", &EnvelopeReader::take_id},
-        {"options", &EnvelopeReader::take_options},
-        {"workflow", &EnvelopeReader::take_workflow},
+        {"type", &EnvelopeReader::take_type},       {"args", &EnvelopeReader::take_args},
+        {"id", &EnvelopeReader::take_id},           {"specversion", &EnvelopeReader::take_version},
+        {"options", &EnvelopeReader::take_options}, {"workflow", &EnvelopeReader::take_workflow},
     };
     return kFields;
   }
@@ -160,6 +158,13 @@ class EnvelopeReader {
       complaint_.raise(
           {.code = Code::kInvalid, .message = internal::not_an_id_text(*id), .subject = "id"});
     settle(id_, id, "id", complaint_);
+  }
+
+  /// One that is older or newer in its last parts says the same. Source: ojs-json-format 3.1.
+  void take_version(const Member& member) {
+    const auto version = json::text(member.name, member.value, complaint_);
+    if (version && *version != "1" && !version->starts_with("1."))
+      complaint_.wrong_kind("specversion", "\"1.0\"", member.value);
   }
 
   // --- What may also stand in `options` ---

@@ -8,6 +8,7 @@
 #include "engine/maintenance.hpp"
 #include "engine/tenant_rules.hpp"
 #include "engine/type_ranks.hpp"
+#include "engine/workflow_look.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
@@ -277,16 +278,16 @@ Status Admin::set_default_priority(std::string_view type, std::optional<std::int
 
 namespace {
 
-Status dead_letter(Handle& handle, std::string_view id,
-                   engine::Outcome (engine::Actor::*operation)(engine::JobId, engine::JobState&)) {
+/// Of a job that must be `wanted` for it.
+Status ended(Handle& handle, std::string_view id, std::string_view wanted,
+             engine::Outcome (engine::Actor::*operation)(engine::JobId, engine::JobState&)) {
   if (handle.closed()) return internal::closed();
   const auto parsed = engine::parse_id(id);
   if (!parsed) return internal::not_an_id(id);
   engine::JobState found{};
   const engine::Outcome outcome = (handle.actor().*operation)(*parsed, found);
   if (outcome == engine::Outcome::kOk) return {};
-  if (outcome == engine::Outcome::kWrongState)
-    return internal::wrong_state(id, found, "a dead letter");
+  if (outcome == engine::Outcome::kWrongState) return internal::wrong_state(id, found, wanted);
   if (outcome == engine::Outcome::kClash)
     return internal::key_taken(handle.actor().conflicts().clash, id);
   return internal::error_of(outcome, handle.store(), engine::kNoIndex, id);
@@ -295,10 +296,21 @@ Status dead_letter(Handle& handle, std::string_view id,
 }  // namespace
 
 Status Admin::retry_dead(std::string_view id) {
-  return dead_letter(*impl_->handle, id, &engine::Actor::retry_dead);
+  return ended(*impl_->handle, id, "a dead letter", &engine::Actor::retry_dead);
 }
 Status Admin::drop_dead(std::string_view id) {
-  return dead_letter(*impl_->handle, id, &engine::Actor::drop_dead);
+  return ended(*impl_->handle, id, "a dead letter", &engine::Actor::drop_dead);
+}
+Status Admin::drop(std::string_view id) {
+  const Status done = ended(*impl_->handle, id, "a job that is over", &engine::Actor::drop);
+  if (done.code() != Code::kTimeout) return done;
+  const engine::Store& store = impl_->handle->store();
+  const std::uint32_t slot = engine::find_job(store, *engine::parse_id(id));
+  if (slot == engine::kNoIndex || !engine::kept_for_workflow(store, store.job(slot))) return done;
+  return Error{.code = Code::kWrongState,
+               .message = "job " + std::string(id) +
+                          " belongs to a workflow that runs and may ask for its result",
+               .subject = "workflow"};
 }
 
 Result<std::uint32_t> Admin::repair() {

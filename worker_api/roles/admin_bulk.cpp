@@ -19,6 +19,7 @@ bool concerns(const BriefJob& job, BulkAction action) {
       return job.state == State::kScheduled || job.state == State::kRetryable;
     case BulkAction::kRetryDead:
     case BulkAction::kDropDead: return job.dead_letter;
+    case BulkAction::kDrop: return is_terminal(job.state);
   }
   return false;
 }
@@ -51,9 +52,10 @@ Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
         return {};
       case BulkAction::kPromote: return producer().promote(id);
       case BulkAction::kRetryDead: return retry_dead(id);
-      case BulkAction::kDropDead: break;
+      case BulkAction::kDropDead: return drop_dead(id);
+      case BulkAction::kDrop: break;
     }
-    return drop_dead(id);
+    return drop(id);
   };
   for (const BriefJob& job : jobs) {
     if (progress && !progress(report)) return report;

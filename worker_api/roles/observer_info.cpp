@@ -10,11 +10,20 @@
 
 namespace ojs_shm::internal {
 
+bool failed_as_wanted(const JobFilter& filter, const engine::Snapshot& job) {
+  if (filter.error_type.empty()) return true;
+  const std::vector<engine::ErrorEntry> errors = engine::decode_errors(job.errors);
+  if (errors.empty()) return false;
+  const engine::ErrorEntry& last = errors.back();
+  return (last.type.empty() ? last.code : last.type) == filter.error_type;
+}
+
 QueueInfo describe_queue(const engine::Store& store, std::uint32_t q,
                          const engine::Census::Queue& counted) {
   const engine::QueueRecord& record = store.queue(q);
   QueueInfo info;
   info.name = store.queue_name(q);
+  info.created_at_ms = record.created.load();
   info.paused = (record.flags.load() & engine::kPaused) != 0;
   info.max_depth = record.max_depth.load();
   info.max_size_bytes = record.max_bytes.load();

@@ -14,6 +14,14 @@ inline bool keeps_others_out(engine::Uniqueness policy, engine::JobState state,
                              std::uint64_t created_at, std::uint64_t now) {
   return policy.minds(state) && policy.end(created_at) > now;
 }
+/// Whether a job of that state, which ended then if it is over, ended when the filter wants it.
+inline bool ended_as_wanted(const JobFilter& filter, engine::JobState state, std::uint64_t at_ms) {
+  if (filter.ended_from_ms == 0 && filter.ended_before_ms == 0) return true;
+  return engine::is_terminal(state) && at_ms >= filter.ended_from_ms &&
+         (filter.ended_before_ms == 0 || at_ms < filter.ended_before_ms);
+}
+/// Whether its last failure was of the kind that the filter wants.
+bool failed_as_wanted(const JobFilter& filter, const engine::Snapshot& job);
 /// The queue as the census found it.
 QueueInfo describe_queue(const engine::Store& store, std::uint32_t queue,
                          const engine::Census::Queue& counted);

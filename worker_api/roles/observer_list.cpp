@@ -78,6 +78,9 @@ void compare_rings(const engine::Store& store, std::vector<Listed>& jobs) {
 
 /// What can be told of a whole copy alone.
 bool fits(const engine::Store& store, const JobFilter& filter, const engine::Snapshot& job) {
+  if (!internal::ended_as_wanted(filter, job.state(), job.finished_at) ||
+      !internal::failed_as_wanted(filter, job))
+    return false;
   if (filter.waiting && !engine::counts_as_depth(job.state())) return false;
   if (filter.unique && !((job.signals & engine::kUnique) != 0 &&
                          internal::keeps_others_out({job.annex.uniqueness}, job.state(),
@@ -97,7 +100,8 @@ std::vector<JobInfo> Observer::list(const JobFilter& filter) const {
   const std::uint32_t q = filter.queue.empty() ? engine::kNoIndex : store.find_queue(filter.queue);
   if (!filter.queue.empty() && q == engine::kNoIndex) return {};
   // Of a part of the list the texts are read once it is known which jobs are in it.
-  const bool later = filter.limit != 0 && filter.type.empty() && !filter.tenant;
+  const bool later =
+      filter.limit != 0 && filter.type.empty() && !filter.tenant && filter.error_type.empty();
   std::vector<Listed> found;
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const engine::JobRecord& job = store.job(slot);

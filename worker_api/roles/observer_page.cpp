@@ -134,8 +134,10 @@ class Choice {
     if (filter.dead_letter && !job.flags().has(engine::Policy::kDead)) return false;
     if (filter.created_before_ms != 0 && at.created_at >= filter.created_before_ms) return false;
     if (at.created_at < request_.created_from_ms) return false;
+    if (!internal::ended_as_wanted(filter, at.state, job.finished_at.get())) return false;
     if (tenant_ && job.tenant.get() != *tenant_) return false;
     if (filter.priority && priority(control) != *filter.priority) return false;
+    if (!filter.error_type.empty() && !failed_so(at.slot)) return false;
     return (filter.type.empty() && request_.type_prefix.empty()) || has_type(at.slot, job);
   }
 
@@ -143,7 +145,14 @@ class Choice {
     const JobFilter& filter = request.filter;
     return !filter.queue.empty() || filter.state || filter.waiting || filter.unique ||
            filter.dead_letter || filter.created_before_ms != 0 || request.created_from_ms != 0 ||
-           filter.tenant || filter.priority || !filter.type.empty() || !request.type_prefix.empty();
+           filter.tenant || filter.priority || !filter.type.empty() ||
+           !request.type_prefix.empty() || filter.ended_from_ms != 0 ||
+           filter.ended_before_ms != 0 || !filter.error_type.empty();
+  }
+
+  [[gnu::noinline]] bool failed_so(std::uint32_t slot) const {
+    const auto job = engine::snapshot(store_, slot);
+    return job && internal::failed_as_wanted(request_.filter, *job);
   }
 
   /// Of a job that a lane holds exclusively: it is what it was before.

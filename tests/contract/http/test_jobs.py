@@ -297,9 +297,23 @@ class Jobs(OnGateway):
         self.call("POST", "workers/ack", {"job_id": job["id"], "result": 3}, expect=200)
         unknown = "019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d"
         results = self.call("POST", "jobs/results", {"job_ids": [job["id"], unknown]}, expect=200).json["results"]
-        self.assertEqual((results[0]["result"], results[1]["error"]["code"]), (3, "not_found"))
+        self.assertEqual((results[job["id"]]["result"], results[unknown]["error"]["code"]), (3, "not_found"))
         waited = self.call("GET", f"jobs/{job['id']}/result?wait=true&timeout=5", expect=200).json
         self.assertEqual((waited["state"], waited["result"]), ("completed", 3))
+
+    def test_a_wait_for_a_result_that_does_not_come_is_over_in_time(self):
+        job = self.put_job()
+        self.assertEqual(self.call("GET", f"jobs/{job['id']}/result", expect=200).json["state"], "available")
+        error = self.call("GET", f"jobs/{job['id']}/result?wait=true&timeout=0.05", expect=408).error
+        self.assertEqual((error["code"], error["retryable"], error["details"]),
+                         ("timeout", True, {"job_id": job["id"], "state": "available"}))
+
+    def test_an_envelope_of_another_major_version_is_refused(self):
+        for version in ("1", "1.0", "1.0.0-rc.1"):
+            self.put_job(specversion=version)
+        for version in ("2.0", "", "0.9", 1.0):
+            error = self.call("POST", "jobs", {"type": "a", "args": [], "specversion": version}, expect=400).error
+            self.assertIn("specversion", error["message"], version)
 
     def test_whoever_waits_for_a_result_hears_of_the_end(self):
         ends = {"completed": lambda job: self.call("POST", "workers/ack", {"job_id": job["id"], "result": 7}, expect=200),

@@ -89,6 +89,7 @@ class Manifest(OnGateway):
         self.put_job(), self.put_job()
         done = self.call("POST", "admin/jobs/bulk/cancel", {"filter": {"queue": self.queue}, "confirm": True}, expect=200)
         self.assertEqual(done.json["succeeded"], 2)
+        self.call("POST", "jobs/bulk", {"jobs": [{"type": "a", "args": []}, {"type": "", "args": []}]}, expect=207)
 
     def events(self):
         job = self.put_job()
@@ -157,7 +158,7 @@ class Manifest(OnGateway):
         job = self.put_job(result_ttl=60)
         self.fetch(1)
         self.call("POST", "workers/ack", {"job_id": job["id"], "result": [1]}, expect=200)
-        self.assertEqual(self.call("POST", "jobs/results", {"ids": [job["id"]]}, expect=200).json["results"][0]["result"], [1])
+        self.assertEqual(self.call("POST", "jobs/results", {"ids": [job["id"]]}, expect=200).json["results"][job["id"]]["result"], [1])
         self.assertEqual(self.get(job)["result_size_bytes"], 3)
         self.advance(60_000)
         self.call("GET", f"jobs/{job['id']}/result", expect=410)

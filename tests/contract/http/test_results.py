@@ -86,8 +86,11 @@ class Results(OnGateway):
     def test_many_results_say_of_each_what_became_of_it(self):
         kept, over, waits = self.done(result_ttl=3600), self.done(result_ttl=1), self.put_job()["id"]
         self.advance(1)
-        asked = self.call("POST", "jobs/results", {"job_ids": [kept, over, waits, NEVER]}, expect=200).json["results"]
-        self.assertEqual([each.get("result") for each in asked], [7, None, None, None])
+        ids = [kept, over, waits, NEVER]
+        by_id = self.call("POST", "jobs/results", {"job_ids": ids}, expect=200).json["results"]
+        asked = [by_id.pop(each) for each in ids]
+        self.assertEqual(by_id, {})
+        self.assertEqual([each["result"] for each in asked], [7, None, None, None])
         self.assertEqual([each["state"] for each in asked], ["completed", "completed", "available", None])
         self.assertEqual([each["error"] and each["error"]["code"] for each in asked],
                          [None, "RESULT_PRUNED", None, "not_found"])

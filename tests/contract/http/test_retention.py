@@ -123,10 +123,53 @@ class DeadLetterRetention(OnGateway):
         job = self.put_job()
         self.call("GET", "dead-letter/" + job["id"], expect=404)
 
+    def test_an_administrator_confirms_and_says_how_old(self):
+        old = self.bury()
+        self.advance(60_000)
+        young = self.bury()
+        path, queue = "admin/dead-letter", {"queue": self.queue}
+        self.call("DELETE", path, queue, expect=400)
+        chosen = queue | {"confirm": True, "older_than": self.get({"id": young})["discarded_at"]}
+        self.assertEqual(self.call("DELETE", path, chosen, expect=200).json["purged"], 1)
+        self.assertEqual(self.left(), [young])
+        self.call("GET", "jobs/" + old, expect=404)
+
     def test_all_of_a_queue_are_deleted(self):
         self.bury(), self.bury()
         self.assertEqual(self.call("DELETE", f"dead-letter?queue={self.queue}", expect=200).json["purged"], 2)
         self.assertEqual(self.left(), [])
+
+
+class Purge(OnGateway):
+    def test_http_purge_takes_what_is_kept_of_jobs_that_are_over(self):
+        old = self.done_job()
+        self.call("POST", "test/clock", {"advance_ms": 60_000}, expect=200)
+        young, going_on = self.done_job(), self.put_job()
+        path = f"admin/queues/{self.queue}/jobs"
+        purge = {"states": ["completed", "cancelled", "discarded"], "confirm": True}
+        ended = self.get(young)["completed_at"]
+        self.assertEqual(self.call("DELETE", path, purge | {"older_than": ended}, expect=200).json["purged_count"], 1)
+        self.call("GET", "jobs/" + old["id"], expect=404)
+        self.assertEqual(self.call("DELETE", path, purge, expect=200).json["purged_count"], 1)
+        self.call("GET", "jobs/" + young["id"], expect=404)
+        self.assertEqual(self.get(going_on)["state"], "available")
+        for wrong in ("active", "gone"):
+            self.call("DELETE", path, {"states": [wrong], "confirm": True}, expect=400)
+
+    def test_http_bulk_delete_takes_jobs_that_are_over_alone(self):
+        done, going_on = self.done_job(), self.put_job()
+        queue = {"queue": self.queue}
+        self.call("POST", "admin/jobs/bulk/delete", {"filter": queue | {"state": "available"}, "confirm": True}, expect=400)
+        report = self.call("POST", "admin/jobs/bulk/delete", {"filter": queue, "confirm": True}, expect=200).json
+        self.assertEqual((report["matched"], report["succeeded"], report["failed"]), (1, 1, 0))
+        self.call("GET", "jobs/" + done["id"], expect=404)
+        self.assertEqual(self.get(going_on)["state"], "available")
+
+    def done_job(self):
+        job = self.put_job()
+        self.fetch(1)
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+        return job
 
 
 class QueueDeletion(OnGateway):

@@ -119,6 +119,13 @@ class Stats(OnGateway):
             self.assertEqual(reply.json["purged_count"], purged, older_than)
         self.call("DELETE", f"admin/queues/{self.queue}/jobs", purge | {"older_than": "long ago"}, expect=400)
 
+    def test_http_queues_say_since_when_they_are_there(self):
+        job = self.put_job()
+        listed = {each["name"]: each for each in self.call("GET", "queues?limit=1000", expect=200).json["queues"]}
+        seen = self.call("GET", "admin/queues/" + self.queue, expect=200).json
+        self.assertEqual(seen["created_at"], listed[self.queue]["created_at"])
+        self.assertLessEqual(seen["created_at"], job["created_at"])
+
     def test_http_pages_of_other_sites_change_nothing(self):
         self.put_job()
         path = f"admin/queues/{self.queue}/pause"

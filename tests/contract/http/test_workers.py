@@ -78,6 +78,8 @@ class Workers(OnGateway):
         job = self.put_job()
         self.call("POST", "workers/register", self.worker(), expect=200)
         self.assertEqual(len(self.fetch()), 1)
+        kept = self.call("DELETE", "admin/workers/w-" + self.queue, expect=409).error
+        self.assertEqual((kept["code"], kept["details"]["expected_state"]), ("conflict", "stale"))
         self.call("POST", "test/clock", {"advance_ms": 20_000}, expect=200)
         self.elsewhere("POST", "workers/heartbeat", self.worker())
         self.call("POST", "test/clock", {"advance_ms": 20_000}, expect=200)
@@ -88,6 +90,8 @@ class Workers(OnGateway):
         silent = self.call("GET", "admin/workers/w-" + self.queue).json
         self.assertEqual((silent["state"], silent["ended"], silent["returned_jobs"]), ("stale", "silent", 1))
         self.assertGreaterEqual(self.elsewhere("GET", "health")["workers"]["stale"], 1)
+        self.call("DELETE", "admin/workers/w-" + self.queue, expect=200)
+        self.call("GET", "admin/workers/w-" + self.queue, expect=404)
         again = self.fetch(worker_id="next-" + self.queue)
         self.assertEqual([(each["id"], each["attempt"]) for each in again], [(job["id"], 2)])
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)

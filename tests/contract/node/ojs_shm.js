@@ -54,7 +54,8 @@ const structs = {
   nack_outcome: { next_attempt_at_ms: 'uint64_t', retry_delay_ms: 'uint32_t', state: 'uint32_t' },
   queue_settings: { max_depth: 'uint64_t', max_size_bytes: 'uint64_t', paused: 'uint32_t', set: 'uint32_t' },
   job_filter: { queue: 'const char*', type: 'const char*', limit: 'uint64_t', state: 'uint32_t', flags: 'uint32_t',
-    tenant: 'const char*', priority: 'int64_t', created_before_ms: 'uint64_t' },
+    tenant: 'const char*', priority: 'int64_t', created_before_ms: 'uint64_t', ended_from_ms: 'uint64_t', ended_before_ms: 'uint64_t',
+    error_type: 'const char*' },
   args: { args: 'const char*', args_size: 'size_t', priority: 'int64_t', flags: 'uint32_t', reserved: 'uint32_t' },
   bulk_report: { matched: 'uint64_t', done: 'uint64_t', skipped: 'uint64_t' },
 };

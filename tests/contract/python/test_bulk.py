@@ -44,6 +44,22 @@ class Bulk(OnQueue):
         self.assertEqual(self.queue.retry_all_dead(queue=self.queue_name, limit=1), 1)
         self.assertEqual(self.queue.drop_all_dead(queue=self.queue_name), 1)
 
+    def test_jobs_that_are_over_are_chosen_by_their_end_and_go(self):
+        policy = ojs_shm.Retry(max_attempts=1)
+        tasks = [self.queue.submit("a", retry=policy) for _ in range(3)]
+        with self.queue.worker() as worker:
+            worker.fetch(0).ack()
+            worker.fetch(0).nack("broken")
+        with self.assertRaises(ojs_shm.WrongState):
+            self.queue.drop(tasks[2].id)
+        mine = {"queue": self.queue_name}
+        self.assertEqual([job.id for job in self.queue.jobs(error_type="broken", **mine)], [tasks[1].id])
+        self.assertEqual(self.queue.drop_all(ended_ago=3600, **mine), 0)
+        self.assertEqual(len(self.queue.jobs(ended_ago=0, **mine)), 2)
+        self.queue.drop(tasks[0].id)
+        self.assertEqual(self.queue.drop_all(**mine), 1)
+        self.assertEqual([job.id for job in self.queue.jobs(**mine)], [tasks[2].id])
+
     def test_strict_envelopes_are_a_switch_of_the_segment(self):
         self.queue.set_strict_envelopes(True)
         self.queue.set_strict_envelopes(False)

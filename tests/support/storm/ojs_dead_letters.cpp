@@ -23,7 +23,9 @@ void tend_the_dead(Lane& lane, Dice& dice, Admin& admin, std::size_t most) {
       lane.ledger.revival_begins(*key);
     else
       lane.ledger.mark(*key, kBuryAttempted);
-    const Status done = again ? admin.retry_dead(job.id) : admin.drop_dead(job.id);
+    const Status done = again              ? admin.retry_dead(job.id)
+                        : dice.chance(0.5) ? admin.drop_dead(job.id)
+                                           : admin.drop(job.id);
     // Another process may tend it as well.
     if (!done.ok() && done.code() != Code::kNotFound && done.code() != Code::kWrongState)
       lane.accuse(Offence::kUnexpectedAnswer, *key, "a dead letter: " + done.error().message);

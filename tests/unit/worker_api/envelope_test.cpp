@@ -300,7 +300,7 @@ TEST(Envelope, unknown_members_are_preserved_to_the_digit) {
 TEST(Envelope, members_that_the_system_manages_are_ignored) {
   const Envelope envelope = read(
       with(R"("state":"completed","attempt":9,"created_at":"never","error":{"code":"x"},"result":1,
-                                        "worker_id":"w","progress":2,"specversion":"9")"));
+                                        "worker_id":"w","progress":2,"specversion":"1.0")"));
   EXPECT_EQ(envelope.extra, "");
 }
 

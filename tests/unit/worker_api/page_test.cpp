@@ -64,6 +64,9 @@ JobPageRequest any_request(Seeded& random, const std::vector<JobInfo>& all) {
   if (random.between(0, 2) == 0) request.type_prefix = random.coin() ? "mail." : "long.";
   if (random.between(0, 3) == 0) request.filter.created_before_ms = some().created_at_ms;
   if (random.between(0, 3) == 0) request.created_from_ms = some().created_at_ms;
+  if (random.between(0, 3) == 0) request.filter.ended_from_ms = some().created_at_ms;
+  if (random.between(0, 3) == 0) request.filter.ended_before_ms = some().created_at_ms;
+  if (random.between(0, 5) == 0) request.filter.error_type = random.coin() ? "boom" : "none";
   request.order = static_cast<JobOrder>(random.between(0, 2));
   request.falls = random.coin();
   request.offset = static_cast<std::size_t>(random.between(0, 30));

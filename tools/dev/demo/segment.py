@@ -80,7 +80,7 @@ class Segment:
         results = {}
         for first in range(0, len(ids), BATCH):
             answer = self.ask("/ojs/v1/jobs/results", {"job_ids": ids[first:first + BATCH]}, 200)
-            results |= {each["job_id"]: each.get("result") for each in answer["results"]}
+            results |= {job: each["result"] for job, each in answer["results"].items()}
         return results
 
     def command(self, *words: str, given: str | None = None) -> subprocess.CompletedProcess:

@@ -63,6 +63,7 @@ enum class BulkAction : std::uint8_t {
   kPromote,    ///< Producer::promote
   kRetryDead,  ///< Admin::retry_dead
   kDropDead,   ///< Admin::drop_dead
+  kDrop,       ///< Admin::drop
 };
 
 struct BulkReport {
@@ -161,6 +162,9 @@ class OJS_SHM_API Admin {
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);
+  /// What is kept of a job that is completed, cancelled or discarded goes, a dead letter as well.
+  /// Errors: kNotFound, kWrongState (it is not over, or its workflow runs and may ask for its result).
+  Status drop(std::string_view id);
   /// Repairs after every dead process right now; returns how many it found. Not one after which
   /// another process is repairing at this moment: that is not waited for.
   Result<std::uint32_t> repair();

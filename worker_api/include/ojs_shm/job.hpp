@@ -109,6 +109,11 @@ struct JobError {
   bool retryable = true;
 };
 
+/// What kind of error it was: its type, or its code where it has none.
+inline std::string_view error_type(const JobError& error) {
+  return error.type.empty() ? error.code : error.type;
+}
+
 /// A copy of everything the segment knows of one job, taken at one instant. Unset times are 0.
 struct JobInfo {
   std::string id;

@@ -63,6 +63,8 @@ struct TenantBound {
 
 struct QueueInfo {
   std::string name;
+  std::uint64_t created_at_ms =
+      0;  ///< Unix time; 0: not known, of a queue that an older version made
   bool paused = false;
   std::uint64_t max_depth = 0, max_size_bytes = 0;  ///< 0: unbounded
   BackpressureStrategy strategy = BackpressureStrategy::kReject;
@@ -203,7 +205,10 @@ struct JobFilter {
   std::optional<std::string> tenant = {};
   std::optional<std::int64_t> priority = {};  ///< as stored
   std::uint64_t created_before_ms = 0;        ///< Unix time; 0: any
-  std::size_t limit = 0;                      ///< 0: all
+  /// when it was completed, cancelled or discarded, Unix time; 0: any, also those that go on
+  std::uint64_t ended_from_ms = 0, ended_before_ms = 0;
+  std::string error_type = {};  ///< error_type() of its last failure; empty: any
+  std::size_t limit = 0;        ///< 0: all
 };
 
 enum class JobOrder : std::uint8_t { kCreated, kScheduled, kPriority };

@@ -27,6 +27,9 @@ typedef struct ojs_shm_job_filter {
   const char* tenant;          // NULL: any
   int64_t priority;            // as stored
   uint64_t created_before_ms;  // Unix time; 0: any
+  uint64_t ended_from_ms;      // when it was completed, cancelled or discarded, Unix time; 0: any
+  uint64_t ended_before_ms;    // 0: any
+  const char* error_type;      // type, or else code, of its last failure; NULL: any
 } ojs_shm_job_filter;
 
 // JSON: jobs; available ones in the order of fetching (with weights level by level), then by time.
@@ -72,7 +75,8 @@ enum {                          // what ojs_shm_bulk() does to each job
   OJS_SHM_BULK_CANCEL = 0,      // as ojs_shm_cancel
   OJS_SHM_BULK_PROMOTE = 1,     // as ojs_shm_promote
   OJS_SHM_BULK_RETRY_DEAD = 2,  // as ojs_shm_dead_retry
-  OJS_SHM_BULK_DROP_DEAD = 3    // as ojs_shm_dead_drop
+  OJS_SHM_BULK_DROP_DEAD = 3,   // as ojs_shm_dead_drop
+  OJS_SHM_BULK_DROP = 4         // as ojs_shm_drop
 };
 
 typedef struct ojs_shm_bulk_report {
@@ -87,6 +91,10 @@ typedef struct ojs_shm_bulk_report {
 // filter's queue), CLOSED, SEGMENT_FULL.
 OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                              ojs_shm_bulk_report* report);
+
+// What is kept of a job that is completed, cancelled or discarded goes. Errors: NOT_FOUND, WRONG_STATE
+// (it is not over, or its workflow runs and may ask for its result).
+OJS_SHM_API int ojs_shm_drop(ojs_shm_admin* admin, const char* id);
 
 // ojs_shm_progress() with a text for people and JSON for programs, which take the place of those before; either may
 // be NULL for none. Errors: also TOO_LARGE, NOMEM (the fraction alone is kept).

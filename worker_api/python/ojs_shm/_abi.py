@@ -29,7 +29,7 @@ DIRECTIVES = ("running", "quiet", "terminate")
 QUEUE_MAX_DEPTH, QUEUE_MAX_SIZE_BYTES, QUEUE_PAUSED = 1, 2, 4
 FILTER_HAS_STATE, FILTER_DEAD_LETTER, FILTER_WAITING, FILTER_HAS_PRIORITY = 1, 2, 4, 8
 AS_IT_IS = (1 << 64) - 1
-BULK_CANCEL, BULK_PROMOTE, BULK_RETRY_DEAD, BULK_DROP_DEAD = range(4)
+BULK_CANCEL, BULK_PROMOTE, BULK_RETRY_DEAD, BULK_DROP_DEAD, BULK_DROP = range(5)
 EVENTS_FROM_START, EVENTS_AT_ONCE = 1, 2
 FETCH_HELD = 1
 REPORT_REGISTERS, REPORT_NO_PLEDGE, REPORT_CONCURRENCY, REPORT_ACTIVE_JOBS = 1, 2, 4, 8
@@ -143,7 +143,8 @@ class Pressure(Sized):
 class JobFilter(Sized):
     _fields_ = [("struct_size", c_size_t), ("queue", c_char_p), ("type", c_char_p), ("limit", c_uint64),
                 ("state", c_uint32), ("flags", c_uint32), ("tenant", c_char_p), ("priority", c_int64),
-                ("created_before_ms", c_uint64)]
+                ("created_before_ms", c_uint64), ("ended_from_ms", c_uint64), ("ended_before_ms", c_uint64),
+                ("error_type", c_char_p)]
 
 
 class BulkReport(Sized):
@@ -256,6 +257,7 @@ _ENTRIES = {
     "clear_default_priority": (c_int, (_handle, c_char_p)),
     "dead_retry": (c_int, (_handle, c_char_p)),
     "dead_drop": (c_int, (_handle, c_char_p)),
+    "drop": (c_int, (_handle, c_char_p)),
     "set_maintenance": (c_int, (_handle, c_int, c_char_p)),
     "set_dead_retention": (c_int, (_handle, c_uint64, c_uint64)),
     "delete_queue": (c_int64, (_handle, c_char_p, c_int)),

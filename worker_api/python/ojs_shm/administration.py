@@ -46,7 +46,8 @@ class Administration:
         """Available ones in the order of fetching (with weights: level by level), then the others by time. limit 0: all.
 
         `filter`: queue, type, state, dead_letter, waiting (scheduled, available, pending or retryable), tenant, priority
-        (a number or a name), older_than (a duration since its creation).
+        (a number or a name), older_than (a duration since its creation), ended_ago (a duration since it was completed,
+        cancelled or discarded, at least), error_type (of its last failure).
         """
         wanted = self._filter(limit=limit, **filter)
         with self._observers.lent() as observer:
@@ -70,10 +71,11 @@ class Administration:
     def _filter(self, *, queue: str | None = None, type: str | None = None, state: str | None = None,
                 dead_letter: bool = False, waiting: bool = False, tenant: str | None = None,
                 priority: int | str | None = None, older_than: Duration | None = None,
+                ended_ago: Duration | None = None, error_type: str | None = None,
                 limit: int = 0) -> _abi.JobFilter:
         wanted = _abi.JobFilter()
         wanted.queue, wanted.type = _abi.text_in(queue, "queue"), _abi.text_in(type, "type")
-        wanted.tenant = _abi.text_in(tenant, "tenant")
+        wanted.tenant, wanted.error_type = _abi.text_in(tenant, "tenant"), _abi.text_in(error_type, "error_type")
         wanted.limit = _abi.whole(limit, "limit", 64)
         if state is not None:
             wanted.state, wanted.flags = state_number(state), _abi.FILTER_HAS_STATE
@@ -81,6 +83,8 @@ class Administration:
             wanted.priority, wanted.flags = self.priority(priority), wanted.flags | _abi.FILTER_HAS_PRIORITY
         if older_than is not None:
             wanted.created_before_ms = int(time.time() * 1000) - milliseconds(older_than, "older_than", 64)
+        if ended_ago is not None:
+            wanted.ended_before_ms = int(time.time() * 1000) + 1 - milliseconds(ended_ago, "ended_ago", 64)
         wanted.flags |= _abi.FILTER_DEAD_LETTER * dead_letter | _abi.FILTER_WAITING * waiting
         return wanted
 
@@ -109,6 +113,10 @@ class Administration:
     def drop_all_dead(self, **filter: Any) -> int:
         """Removes dead letters; returns how many. Errors: NotFound for the filter's queue."""
         return self._bulk(_abi.BULK_DROP_DEAD, filter)
+
+    def drop_all(self, **filter: Any) -> int:
+        """Removes what is kept of jobs that are over; returns how many. Errors: NotFound for the filter's queue."""
+        return self._bulk(_abi.BULK_DROP, filter)
 
     def pools(self) -> list[dict[str, Any]]:
         """Pools of workers, as they are set and what they have in hand."""
@@ -311,6 +319,12 @@ class Administration:
     def drop_dead(self, id: str) -> None:
         with self._admins.lent() as admin:
             admin.call(library().dead_drop, _abi.text_in(id, "id"))
+
+    def drop(self, id: str) -> None:
+        """Removes what is kept of a job that is completed, cancelled or discarded. Errors: NotFound, WrongState (it is not
+        over, or its workflow runs and may ask for its result)."""
+        with self._admins.lent() as admin:
+            admin.call(library().drop, _abi.text_in(id, "id"))
 
     def set_maintenance(self, on: bool, reason: str = "") -> None:
         """While it is on, no process gets a job from any queue; enqueues go on, and what is at work ends.

@@ -222,6 +222,9 @@ class AsyncQueue:
     async def drop_dead(self, id: str) -> None:
         self._queue.drop_dead(id)
 
+    async def drop(self, id: str) -> None:
+        self._queue.drop(id)
+
     async def set_maintenance(self, on: bool, reason: str = "") -> None:
         await asyncio.to_thread(self._queue.set_maintenance, on, reason)
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept of jobs that are over, removed by hand; and choosing by when and how they ended. Each
+// test ends with an audit.
+#include <gtest/gtest.h>
+
+#include <ojs_shm/workflow.hpp>
+
+#include "tests/unit/engine/quiet_segment.hpp"
+#include "tests/unit/engine/unique_spec.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+class Drop : public testing::Test {
+ protected:
+  Drop() { s.stop_clock(); }
+
+  std::string hold(const JobSpec& spec = spec_of()) {
+    const std::string id = s.put(spec);
+    EXPECT_TRUE(s.worker.try_fetch(s.job).ok());
+    return id;
+  }
+  std::string complete(const JobSpec& spec = spec_of(), std::string_view result = {}) {
+    const std::string id = hold(spec);
+    EXPECT_TRUE(s.worker.ack(s.job, result).ok());
+    return id;
+  }
+  std::string discard(std::string_view code, bool dead_letter) {
+    JobSpec spec = spec_of();
+    spec.retry.max_attempts = 1;
+    spec.retry.dead_letter = dead_letter;
+    const std::string id = hold(spec);
+    Failure failed;
+    failed.code = code;
+    EXPECT_EQ(s.worker.nack(s.job, failed)->state, State::kDiscarded);
+    return id;
+  }
+  bool there(const std::string& id) { return s.observer.get(id).ok(); }
+  std::vector<std::string> ids(const JobFilter& filter) {
+    std::vector<std::string> ids;
+    for (const JobInfo& job : s.observer.list(filter)) ids.push_back(job.id);
+    return ids;
+  }
+  QuietSegment s;
+};
+
+TEST_F(Drop, jobs_that_are_over_go_whichever_way_they_ended) {
+  const std::string completed = complete(spec_of(), "\"" + std::string(900, 'r') + '"');
+  const std::string cancelled = s.put();
+  ASSERT_TRUE(s.producer.cancel(cancelled).ok());
+  const std::string discarded = discard("boom", false), dead = discard("boom", true);
+  for (const std::string& id : {completed, cancelled, discarded, dead}) {
+    ASSERT_TRUE(there(id));
+    EXPECT_TRUE(s.admin.drop(id).ok());
+    EXPECT_FALSE(there(id));
+    EXPECT_EQ(s.admin.drop(id).code(), Code::kNotFound);
+  }
+}
+
+TEST_F(Drop, jobs_that_go_on_stay) {
+  const std::string active = hold();
+  const std::string waiting = s.put();
+  for (const std::string& id : {active, waiting}) {
+    const Status refused = s.admin.drop(id);
+    EXPECT_EQ(refused.code(), Code::kWrongState);
+    EXPECT_TRUE(there(id));
+  }
+  EXPECT_EQ(s.admin.drop("nonsense").code(), Code::kNotFound);
+  EXPECT_TRUE(s.worker.ack(s.job).ok());
+}
+
+/// Its slot, its texts and its id are free for others.
+TEST_F(Drop, what_it_held_is_used_again) {
+  for (int round = 0; round < 3; ++round) {
+    JobSpec spec = spec_of();
+    spec.id = "01961234-5678-7abc-8def-0123456789ab";
+    const std::string id = complete(spec, "\"" + std::string(2000, 'r') + '"');
+    EXPECT_TRUE(s.admin.drop(id).ok());
+  }
+}
+
+TEST_F(Drop, a_unique_key_that_a_finished_job_holds_goes_with_it) {
+  UniquePolicy policy = policy_with(OnConflict::kReject);
+  policy.states |= 1U << static_cast<unsigned>(State::kCompleted);
+  const UniqueSpec unique(spec_of(), policy);
+  const std::string first = complete(unique.spec);
+  ASSERT_EQ(s.producer.enqueue(unique.spec).code(), Code::kDuplicate);
+  EXPECT_TRUE(s.admin.drop(first).ok());
+  EXPECT_TRUE(s.producer.enqueue(unique.spec).ok());
+}
+
+TEST_F(Drop, results_that_a_running_workflow_may_ask_for_stay) {
+  WorkflowSpec flow, part;
+  part.job = spec_of();
+  flow.kind = WorkflowKind::kChain;
+  flow.steps = {part, part};
+  ASSERT_TRUE(s.producer.create_workflow(flow).ok());
+  ASSERT_TRUE(s.worker.try_fetch(s.job).ok());
+  const std::string first(s.job.id());
+  ASSERT_TRUE(s.worker.ack(s.job, "1").ok());
+  const Status refused = s.admin.drop(first);
+  EXPECT_EQ(refused.code(), Code::kWrongState);
+  EXPECT_NE(refused.error().message.find("workflow"), std::string::npos);
+  const auto swept = s.admin.bulk(BulkAction::kDrop, {});
+  ASSERT_TRUE(swept.ok());
+  EXPECT_EQ(swept->skipped, 1U);
+  ASSERT_TRUE(s.worker.try_fetch(s.job).ok());
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  EXPECT_TRUE(s.admin.drop(first).ok());
+}
+
+TEST_F(Drop, jobs_are_chosen_by_when_and_how_they_ended) {
+  const std::string old = complete();
+  const std::string failed = discard("smtp.down", false);
+  s.move_clock(kHour);
+  const std::string young = complete();
+  const std::string other = discard("boom", true);
+  const std::string waiting = s.put();
+  const std::uint64_t now = s.now_ms();
+  using Ids = std::vector<std::string>;
+  EXPECT_EQ(ids({.ended_before_ms = now}), (Ids{old, failed}));
+  EXPECT_EQ(ids({.ended_from_ms = now}), (Ids{young, other}));
+  EXPECT_EQ(ids({.error_type = "smtp.down"}), Ids{failed});
+  EXPECT_EQ(ids({.error_type = "none"}), Ids{});
+  const auto swept = s.admin.bulk(BulkAction::kDrop, {.ended_before_ms = now});
+  ASSERT_TRUE(swept.ok());
+  EXPECT_EQ(swept->done, 2U);
+  EXPECT_FALSE(there(old) || there(failed));
+  EXPECT_TRUE(there(young) && there(other) && there(waiting));
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
