@@ -41,24 +41,31 @@ Reply list(Desk& desk, const Request& request) {
   return ok(joined(items, "{\"rate_limits\":" + limits + "}"));
 }
 
+/// The key in the path, or that of the queue in the path (ojs-rate-limiting 7.2).
+std::string key_of(const Request& request) {
+  const std::string& name = request.names[0];
+  return request.path.starts_with("/ojs/v1/admin/queues/") ? "queue:" + name : name;
+}
+
 Reply get(Desk& desk, const Request& request) {
-  return ok(limit_text(limit_of(desk, request.names[0])));
+  return ok(limit_text(limit_of(desk, key_of(request))));
 }
 
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
   const JobLimit limit = must(parse_limit(body.object(), true));
-  must(desk.admin.set_limit(request.names[0], limit.limit));
+  must(desk.admin.set_limit(key_of(request), limit.limit));
   desk.hall.jobs_came();
   return get(desk, request);
 }
 
 Reply remove(Desk& desk, const Request& request) {
-  limit_of(desk, request.names[0]);
-  must(desk.admin.clear_limit(request.names[0]));
+  const std::string key = key_of(request);
+  limit_of(desk, key);
+  must(desk.admin.clear_limit(key));
   desk.hall.jobs_came();
   return ok(object([&](json::ObjectWriter& writer) {
-    writer.text("key", request.names[0]);
+    writer.text("key", key);
     writer.boolean("deleted", true);
   }));
 }
@@ -78,6 +85,9 @@ std::span<const Route> limit_routes() {
       {"PUT", "/ojs/v1/admin/rate-limits/{key}", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},
       {"PUT", "/ojs/v1/admin/rate-limits/{key}/override", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},
       {"DELETE", "/ojs/v1/admin/rate-limits/{key}/override", Scope::kAdmin, &remove, {"", "Deleted"}},
+      {"GET", "/ojs/v1/admin/queues/{name}/rate-limit", Scope::kRead, &get, {"", "Limit"}},
+      {"PUT", "/ojs/v1/admin/queues/{name}/rate-limit", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},
+      {"DELETE", "/ojs/v1/admin/queues/{name}/rate-limit", Scope::kAdmin, &remove, {"", "Deleted"}},
   };
   // clang-format on
   return kRoutes;

@@ -29,6 +29,16 @@ class Limits(OnGateway):
                     self.put_job(**{**members, "queue": queue})
                 self.assertEqual(len(self.fetch(2, queues=[queue])), 1, (place, limit))
 
+    def test_a_queue_has_a_limit_of_its_own(self):
+        path = f"admin/queues/{self.queue}/rate-limit"
+        made = self.call("PUT", path, {"concurrency": 1}, expect=200).json
+        self.assertEqual((made["key"], made["concurrency"]["limit"]), ("queue:" + self.queue, 1))
+        self.assertEqual(len(self.two()), 1)
+        self.assertEqual(self.call("GET", path, expect=200).json["concurrency"]["active"], 1)
+        self.assertEqual(self.call("GET", "rate-limits/queue:" + self.queue, expect=200).json["key"], made["key"])
+        self.call("DELETE", path, expect=200)
+        self.assertEqual(len(self.fetch(2)), 1)
+
     def test_those_that_wait_are_passed_over_and_come_when_there_is_room(self):
         first, = self.two(rate_limit={"key": self.queue, "concurrency": 1}, priority=0)
         other = self.put_job(priority=4)
