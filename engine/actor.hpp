@@ -12,7 +12,6 @@
 
 #include "engine/drop.hpp"
 #include "engine/fetched.hpp"
-#include "engine/job_look.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
@@ -22,7 +21,6 @@
 #include "engine/store.hpp"
 #include "engine/type_ranks.hpp"
 #include "engine/unique.hpp"
-#include "engine/waits.hpp"
 
 namespace ojs_shm::engine {
 
@@ -105,19 +103,16 @@ class Actor final : private Dropping {
   Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
   Outcome ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
                  std::uint64_t now);
-  Settled set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error);
+  using Changer::set_back;
   void drain();  ///< sets back all that it has at work, the longest waiting first
 
   // ---- keeping
   using Holder::heartbeat, Holder::hand_over, Holder::report;
 
-  // ---- changing (change.cpp)
-  Outcome cancel(JobId id, JobState& found);
-  Outcome reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found);
-  Outcome activate(JobId id, Activation what, JobState& found);
+  // ---- changing
+  using Changer::activate, Changer::cancel, Changer::discard, Changer::drop, Changer::drop_dead,
+      Changer::prune, Changer::reprioritize;
   Outcome retry_dead(JobId id, JobState& found);
-  Outcome drop_dead(JobId id, JobState& found);
-  Outcome drop(JobId id, JobState& found);
   using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds;
   void set_paused(std::uint32_t queue, bool paused);
 
@@ -126,15 +121,8 @@ class Actor final : private Dropping {
 
   using LimitGate::let_more_begin, LimitGate::tend_limits;
 
-  // ---- time (due.cpp), called by the supervisor
-  /// Sees to what is due in the slot; when something is due there next, 0 for never.
-  std::uint64_t tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now);
-  /// Ends leases and timeouts that are over in slots [begin, end). Returns the earliest deadline
-  /// seen that lies ahead.
-  std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
-                           std::uint32_t& ended);
-
-  using Room::watch_pressure;
+  // ---- time, called by the supervisor
+  using Changer::end_leases, Changer::tend, Room::watch_pressure;
 
   // ---- mending (repair.cpp)
   /// Settles everything that the lanes of the dead left. The caller holds the proof of death, and
@@ -214,22 +202,13 @@ class Actor final : private Dropping {
                          Fetched& job);
   friend struct UniqueKeys;
   friend struct TenantFetch;
-  void end_cancelled(std::uint32_t slot, Control held, unsigned before);
-  void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
-  void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
-  Outcome seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
-  Outcome seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
-  bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
-  bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
 
   void mark_member(const Membership& member, bool failed) override;
   void advance_workflow(const Membership& member) override;
   void drop_member(const Membership& member) override;
   friend class Workflows;
   friend class Crons;
-  friend class DeadLetters;
-  friend class QueueEnd;
 
   std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);
   void repair_shared();
@@ -247,8 +226,6 @@ class Actor final : private Dropping {
   Near near_;             ///< that of the last call
   PlainLook plain_look_;  ///< at that queue
   IdClock clock_;
-  WaitMeter waits_;
-  std::uint64_t random_;
   Ranks ranks_;
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;               ///< jobs fetched by this handle

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/changer.hpp"
 #include "engine/job_look.hpp"
-#include "engine/queue_flags.hpp"
 #include "engine/unique_keys.hpp"
 #include "engine/workflow_look.hpp"
 #include "shm/parking.hpp"
@@ -12,7 +12,7 @@ using shm::Point;
 /// Takes the job with that id for an event. 1. it can happen: take it; 2. it cannot: tell what the
 /// job is; 3. a lane has it in its hands, which takes some hundred nanoseconds: look again; 4. it
 /// changed under our cas: look again.
-Outcome Actor::seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found) {
+Outcome Changer::seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found) {
   slot = find_job(store_, id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   JobRecord& job = store_.job(slot);
@@ -35,7 +35,7 @@ Outcome Actor::seize(Event event, JobId id, std::uint32_t& slot, Control& held, 
   return Outcome::kBusy;
 }
 
-Outcome Actor::cancel(JobId id, JobState& found) {
+Outcome Changer::cancel(JobId id, JobState& found) {
   std::uint32_t slot = kNoIndex;
   Control held;
   const Outcome outcome = seize(Event::kCancel, id, slot, held, found);
@@ -43,8 +43,7 @@ Outcome Actor::cancel(JobId id, JobState& found) {
   return outcome;
 }
 
-/// Of a job that this lane holds under an intent that says what it was before.
-void Actor::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
+void Changer::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   job.policy.set(job.flags().with_previous(before).word);
@@ -57,7 +56,8 @@ void Actor::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
 /// A move that fails because the job was moved meanwhile counts as done when a helper may have done
 /// it, or when it fits between two moves of others. One move to another rank may have its place in
 /// line from before ours was called: ours comes after it.
-Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found) {
+Outcome Changer::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
+                              JobState& found) {
   const std::uint32_t slot = find_job(store_, id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   JobRecord& job = store_.job(slot);
@@ -105,7 +105,7 @@ Outcome Actor::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
   return Outcome::kBusy;
 }
 
-Outcome Actor::activate(JobId id, Activation what, JobState& found) {
+Outcome Changer::activate(JobId id, Activation what, JobState& found) {
   const Event event = what == Activation::kPending ? Event::kActivate : Event::kDue;
   std::uint32_t slot = kNoIndex;
   Control held;
@@ -115,9 +115,23 @@ Outcome Actor::activate(JobId id, Activation what, JobState& found) {
   return outcome;
 }
 
-/// Takes a dead letter into this lane's hands. A job that is only discarded stays as it was.
-Outcome Actor::seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held,
-                          JobState& found) {
+Outcome Changer::discard(JobId id) {
+  std::uint32_t slot = kNoIndex;
+  Control held;
+  JobState before{};
+  const Outcome outcome = seize(Event::kQueueEnd, id, slot, held, before);
+  if (outcome != Outcome::kOk) return outcome;
+  JobRecord& job = store_.job(slot);
+  const std::uint64_t now = store_.now_ms();
+  append_error(slot, job,
+               own_error(now, job.attempt.get(), false, "queue_deleted", "the queue was deleted"));
+  job.finished_at.set(now);
+  land(Event::kQueueEnd, slot_state(before), slot, job, held, now);
+  return Outcome::kOk;
+}
+
+Outcome Changer::seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held,
+                            JobState& found) {
   slot = find_job(store_, id);
   // Its end is not yet known to its workflow.
   if (slot != kNoIndex && is_unmarked(store_, store_.job(slot))) return Outcome::kBusy;
@@ -125,6 +139,44 @@ Outcome Actor::seize_dead(Event event, JobId id, std::uint32_t& slot, Control& h
   if (outcome != Outcome::kOk || store_.job(slot).flags().has(Policy::kDead)) return outcome;
   put_back(slot, store_.job(slot), held, kSlotDiscarded);
   return Outcome::kWrongState;
+}
+
+Outcome Changer::drop_dead(JobId id, JobState& found) {
+  std::uint32_t slot = kNoIndex;
+  Control held;
+  const Outcome outcome = seize_dead(Event::kDeadLetterDrop, id, slot, held, found);
+  if (outcome == Outcome::kOk) drop_held(slot, held);
+  return outcome;
+}
+
+/// Ends what is kept of a job that is over, whatever way it went. Not while its workflow runs, which
+/// asks for results.
+Outcome Changer::drop(JobId id, JobState& found) {
+  const std::uint32_t slot = find_job(store_, id);
+  if (slot == kNoIndex) return Outcome::kNotFound;
+  const JobRecord& job = store_.job(slot);
+  for (unsigned look = 0; look < kPatience; ++look) {
+    const Control before(job.control.load());
+    if (before.state() == kSlotFree || job.id() != id) return Outcome::kNotFound;
+    if (is_exclusive(before.state())) {
+      shm::wait_for_another(look);
+      continue;
+    }
+    found = job_state(before.state());
+    if (!is_finished(before.state())) return Outcome::kWrongState;
+    if (job.flags().has(Policy::kDead)) return drop_dead(id, found);
+    if (kept_for_workflow(store_, job)) return Outcome::kBusy;
+    if (slots_.drop(slot, before)) return Outcome::kOk;
+  }
+  return Outcome::kBusy;
+}
+
+bool Changer::prune(std::uint32_t slot, Control found) {
+  Control held;
+  if (!hold(Event::kDeadLetterDrop, slot, found, held)) return false;
+  store_.queue(store_.job(slot).queue.get()).pruned.fetch_add(1, Point::kCounterMoved);
+  drop_held(slot, held);
+  return true;
 }
 
 /// A unique one needs its key again, for which it gives way to an enqueue that holds it.
@@ -161,43 +213,6 @@ void Actor::revive(std::uint32_t slot, JobRecord& job, Control held) {
   // Its workflow has counted it as failed: from now on it is a job of its own.
   if ((job.signals.load() & kMember) != 0) job.signals.fetch_and(~kMember, Point::kSlotMoved);
   land(Event::kDeadLetterRetry, kSlotDiscarded, slot, job, held, store_.now_ms());
-}
-
-Outcome Actor::drop_dead(JobId id, JobState& found) {
-  std::uint32_t slot = kNoIndex;
-  Control held;
-  const Outcome outcome = seize_dead(Event::kDeadLetterDrop, id, slot, held, found);
-  if (outcome == Outcome::kOk) drop_held(slot, held);
-  return outcome;
-}
-
-/// Ends what is kept of a job that is over, whatever way it went. Not while its workflow runs, which
-/// asks for results.
-Outcome Actor::drop(JobId id, JobState& found) {
-  const std::uint32_t slot = find_job(store_, id);
-  if (slot == kNoIndex) return Outcome::kNotFound;
-  const JobRecord& job = store_.job(slot);
-  for (unsigned look = 0; look < kPatience; ++look) {
-    const Control before(job.control.load());
-    if (before.state() == kSlotFree || job.id() != id) return Outcome::kNotFound;
-    if (is_exclusive(before.state())) {
-      shm::wait_for_another(look);
-      continue;
-    }
-    found = job_state(before.state());
-    if (!is_finished(before.state())) return Outcome::kWrongState;
-    if (job.flags().has(Policy::kDead)) return drop_dead(id, found);
-    if (kept_for_workflow(store_, job)) return Outcome::kBusy;
-    if (slots_.drop(slot, before)) return Outcome::kOk;
-  }
-  return Outcome::kBusy;
-}
-
-void Actor::set_paused(std::uint32_t q, bool paused) {
-  QueueRecord& queue = store_.queue(q);
-  const std::uint64_t before = set_flags(queue, kPaused, paused ? kPaused : 0);
-  if (tellings_.on() && ((before & kPaused) != 0) != paused) tellings_.paused(q, paused);
-  if (!paused) bell_.wake_all(queue);
 }
 
 }  // namespace ojs_shm::engine

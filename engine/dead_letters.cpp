@@ -7,8 +7,6 @@
 
 namespace ojs_shm::engine {
 
-using shm::Point;
-
 namespace {
 constexpr std::uint32_t kSlotsPerLook = 16'384;
 constexpr std::size_t kDropsPerLook = 4'096;
@@ -68,20 +66,12 @@ std::uint64_t DeadLetters::look(std::uint64_t now) {
     const Found oldest = found_.back();
     found_.pop_back();
     const std::uint32_t queue = store_.job(oldest.slot).queue.get();
-    if (drop(oldest.slot, oldest.control) && queue < dropped.size()) ++dropped[queue];
+    if (actor_.prune(oldest.slot, oldest.control) && queue < dropped.size()) ++dropped[queue];
   }
   for (std::uint32_t queue = 0; queue < dropped.size(); ++queue)
     if (dropped[queue] != 0 && actor_.tellings().on())
       actor_.tellings().about_queue(EventKind::kDeadLetterPruned, queue, dropped[queue]);
   return found_.empty() ? next_ : now;
-}
-
-bool DeadLetters::drop(std::uint32_t slot, Control found) {
-  Control held;
-  if (!actor_.hold(Event::kDeadLetterDrop, slot, found, held)) return false;
-  store_.queue(store_.job(slot).queue.get()).pruned.fetch_add(1, Point::kCounterMoved);
-  actor_.drop_held(slot, held);
-  return true;
 }
 
 }  // namespace ojs_shm::engine

@@ -33,9 +33,6 @@ class DeadLetters {
   /// Does what is due. When it is to be called again, Unix ms: at once when that is `now`.
   std::uint64_t look(std::uint64_t now);
 
-  /// Drops a dead letter that still is as it was found.
-  bool drop(std::uint32_t slot, Control found);
-
  private:
   struct Found {
     std::uint64_t finished_at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/actor.hpp"
+#include "engine/changer.hpp"
 #include "engine/job_look.hpp"
 #include "engine/probes.hpp"
 
@@ -12,28 +12,28 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-bool Actor::promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
+bool Changer::promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
   Control held;
   if (!hold(Event::kDue, slot, before, held)) return false;
   return land(Event::kDue, before.state(), slot, job, held, now), true;
 }
 
-bool Actor::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
+bool Changer::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
   Control held;
   if (!hold(Event::kExpire, slot, before, held)) return false;
   return end_expired(slot, job, held, now), true;
 }
 
 /// Of a job in this lane's hands.
-[[gnu::noinline]] void Actor::end_expired(std::uint32_t slot, JobRecord& job, Control held,
-                                          std::uint64_t now) {
+[[gnu::noinline]] void Changer::end_expired(std::uint32_t slot, JobRecord& job, Control held,
+                                            std::uint64_t now) {
   job.policy.set(job.policy.get() | Policy::kExpired);
   job.finished_at.set(now);
   OJS_SHM_PROBE3(expire, job.id_hi.get(), job.id_lo.get(), job.queue.get());
   land(Event::kExpire, kSlotAvailable, slot, job, held, now);
 }
 
-std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now) {
+std::uint64_t Changer::tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now) {
   if (slot >= store_.slots()) return 0;
   JobRecord& job = store_.job(slot);
   const Control before(job.control.load());
@@ -64,8 +64,8 @@ std::uint64_t Actor::tend(std::uint32_t slot, std::uint32_t generation, std::uin
   }
 }
 
-std::uint64_t Actor::end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
-                                std::uint32_t& ended) {
+std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
+                                  std::uint32_t& ended) {
   std::uint64_t earliest = 0;
   for (std::uint32_t slot = begin; slot < std::min(end, store_.slots()); ++slot) {
     JobRecord& job = store_.job(slot);

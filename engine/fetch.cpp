@@ -11,17 +11,6 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-Actor::Actor(Store& store, std::uint32_t lane)
-    : Dropping(store, lane),
-      waits_(store, lane),
-      random_(shm::random_u64()),
-      ranks_(store.convention()),
-      default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {
-  near_ = {0, &store_.queue(0), tallies_};
-}
-
-Actor::~Actor() = default;
-
 Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
   switch (fetch_plain(q, lease_ms, lease_owned, out)) {
     case Straight::kDone: return Outcome::kOk;

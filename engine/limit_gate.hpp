@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/holder.hpp"
+#include "engine/changer.hpp"
 #include "engine/limits.hpp"
 #include "engine/pool_worker.hpp"
 
@@ -12,9 +12,9 @@ namespace ojs_shm::engine {
 
 /// What a lane does for limits: it asks the keys of a job that it has claimed, parks what they hold
 /// back, and lets go what may begin. LimitSetter sets limits.
-class LimitGate : protected Holder {
+class LimitGate : protected Changer {
  protected:
-  LimitGate(Store& store, std::uint32_t lane) : Holder(store, lane), pool_worker_(store_, self_) {}
+  LimitGate(Store& store, std::uint32_t lane) : Changer(store, lane), pool_worker_(store_, self_) {}
   ~LimitGate() = default;
 
   std::uint32_t worker_limit() const { return pool_worker_.limit(); }

@@ -44,7 +44,7 @@ Outcome QueueEnd::empty(std::uint32_t queue, std::uint64_t& discarded, std::uint
       const JobRecord& job = store_.job(slot);
       const unsigned state = Control(job.control.load()).state();
       if (move_of(Event::kQueueEnd, state) != nullptr && job.queue.get() == queue &&
-          discard(job.id()) == Outcome::kOk)
+          actor_.discard(job.id()) == Outcome::kOk)
         ++done;
     }
     discarded += done;
@@ -53,22 +53,6 @@ Outcome QueueEnd::empty(std::uint32_t queue, std::uint64_t& discarded, std::uint
       return outcome;  // what is left waits for other queues
   }
   return outcome == Outcome::kOk ? outcome : Outcome::kBusy;
-}
-
-Outcome QueueEnd::discard(JobId id) {
-  std::uint32_t slot = kNoIndex;
-  Control held;
-  JobState before{};
-  const Outcome outcome = actor_.seize(Event::kQueueEnd, id, slot, held, before);
-  if (outcome != Outcome::kOk) return outcome;
-  JobRecord& job = store_.job(slot);
-  const std::uint64_t now = store_.now_ms();
-  actor_.append_error(
-      slot, job,
-      own_error(now, job.attempt.get(), false, "queue_deleted", "the queue was deleted"));
-  job.finished_at.set(now);
-  actor_.land(Event::kQueueEnd, slot_state(before), slot, job, held, now);
-  return Outcome::kOk;
 }
 
 void QueueEnd::finish(std::uint32_t queue, std::uint64_t discarded) {

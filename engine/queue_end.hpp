@@ -25,7 +25,6 @@ class QueueEnd {
 
  private:
   std::uint64_t count_unfinished(std::uint32_t queue) const;
-  Outcome discard(JobId id);
 
   Actor& actor_;
   Store& store_;

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/actor.hpp"
+#include "engine/changer.hpp"
 #include "engine/job_look.hpp"
 #include "engine/probes.hpp"
 #include "engine/workflows.hpp"
@@ -12,35 +12,11 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-void Actor::drain() {
-  if (taken_ == 0) return;
-  struct Held {
-    std::uint64_t since, word;
-    std::uint32_t slot;
-  };
-  std::vector<Held> held;
-  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
-    const JobRecord& job = store_.job(slot);
-    const Control control(job.control.load());
-    if (control.state() == kSlotActive && control.owner() == owner_)
-      held.push_back({job.available_at.get(), control.word, slot});
-  }
-  std::ranges::sort(held, {}, [](const Held& one) { return std::pair(one.since, one.slot); });
-  // Under the word that was seen: a job that another lane has taken meanwhile stays with that lane.
-  for (const Held& one : held) set_back(one.slot, one.word, Setback::kDrain, nullptr);
-}
-
-void Actor::retire() {
-  slots_.close();
-  if (rings_.has_leaks()) collect_leaks();
-  rings_.release();
-  tellings_.close();
-  if (self_.counters[kLimitsHeld].get() != 0)
-    self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);
-}
+Changer::Changer(Store& store, std::uint32_t lane)
+    : Holder(store, lane), waits_(store, lane), random_(shm::random_u64()) {}
 
 /// Adds one entry; the oldest go when there are more than 16 or when they would outgrow a body.
-void Actor::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error) {
+void Changer::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error) {
   const std::uint32_t generation = job.generation.get();
   std::string bytes;
   shm::Blocks::read(segment_, job.errors_block.get(), slot, generation, job.errors_length.get(),
@@ -85,8 +61,8 @@ bool is_buried(Policy policy, const ErrorEntry* error) {
 
 }  // namespace
 
-Settled Actor::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
-                        const ErrorEntry* error) {
+Settled Changer::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
+                          const ErrorEntry* error) {
   JobRecord& job = store_.job(slot);
   const Control active(word);
   const std::uint32_t q = job.queue.get();

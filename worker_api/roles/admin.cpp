@@ -279,13 +279,14 @@ Status Admin::set_default_priority(std::string_view type, std::optional<std::int
 namespace {
 
 /// Of a job that must be `wanted` for it.
+template <class Operation>
 Status ended(Handle& handle, std::string_view id, std::string_view wanted,
-             engine::Outcome (engine::Actor::*operation)(engine::JobId, engine::JobState&)) {
+             const Operation& operation) {
   if (handle.closed()) return internal::closed();
   const auto parsed = engine::parse_id(id);
   if (!parsed) return internal::not_an_id(id);
   engine::JobState found{};
-  const engine::Outcome outcome = (handle.actor().*operation)(*parsed, found);
+  const engine::Outcome outcome = operation(handle.actor(), *parsed, found);
   if (outcome == engine::Outcome::kOk) return {};
   if (outcome == engine::Outcome::kWrongState) return internal::wrong_state(id, found, wanted);
   if (outcome == engine::Outcome::kClash)
@@ -296,13 +297,17 @@ Status ended(Handle& handle, std::string_view id, std::string_view wanted,
 }  // namespace
 
 Status Admin::retry_dead(std::string_view id) {
-  return ended(*impl_->handle, id, "a dead letter", &engine::Actor::retry_dead);
+  return ended(*impl_->handle, id, "a dead letter",
+               [](auto& actor, auto job, auto& found) { return actor.retry_dead(job, found); });
 }
 Status Admin::drop_dead(std::string_view id) {
-  return ended(*impl_->handle, id, "a dead letter", &engine::Actor::drop_dead);
+  return ended(*impl_->handle, id, "a dead letter",
+               [](auto& actor, auto job, auto& found) { return actor.drop_dead(job, found); });
 }
 Status Admin::drop(std::string_view id) {
-  const Status done = ended(*impl_->handle, id, "a job that is over", &engine::Actor::drop);
+  const Status done =
+      ended(*impl_->handle, id, "a job that is over",
+            [](auto& actor, auto job, auto& found) { return actor.drop(job, found); });
   if (done.code() != Code::kTimeout) return done;
   const engine::Store& store = impl_->handle->store();
   const std::uint32_t slot = engine::find_job(store, *engine::parse_id(id));

@@ -171,10 +171,9 @@ TEST_F(DeadLetters, what_changed_since_it_was_found_stays) {
   ASSERT_TRUE(s.admin.retry_dead(id).ok());
   ASSERT_EQ(s.take(), id);
   ASSERT_TRUE(s.worker.nack(s.job, failure()).ok());
-  engine::DeadLetters pruner(s.actor());
-  EXPECT_FALSE(pruner.drop(slot, found));
+  EXPECT_FALSE(s.actor().prune(slot, found));
   EXPECT_EQ(left(), std::vector{id});
-  EXPECT_TRUE(pruner.drop(slot, engine::Control(s.store().job(slot).control.load())));
+  EXPECT_TRUE(s.actor().prune(slot, engine::Control(s.store().job(slot).control.load())));
   EXPECT_FALSE(there(id));
 }
 
