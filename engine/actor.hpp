@@ -29,9 +29,9 @@ class Workflows;  // workflows.hpp
 class Crons;      // crons.hpp
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
-/// operation leaves, wherever it is killed, a state that `repair` brings to "happened" or "did not
+/// operation leaves, wherever it is killed, a state that a Repairer brings to "happened" or "did not
 /// happen".
-class Actor final : private Dropping {
+class Actor : protected Dropping {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -124,11 +124,8 @@ class Actor final : private Dropping {
   // ---- time, called by the supervisor
   using Changer::end_leases, Changer::tend, Room::watch_pressure;
 
-  // ---- mending (repair.cpp)
-  /// Settles everything that the lanes of the dead left. The caller holds the proof of death, and
-  /// gives the lanes back afterwards. May be cut off anywhere and begun again. Returns slots
-  /// mended.
-  static std::uint32_t repair(Store& store, std::span<const std::uint32_t> dead_lanes);
+  // ---- mending (mend.cpp)
+  /// Available jobs without a live hint, seen so twice, and timers of the waiting.
   std::uint32_t mend_hints();
   using Mover::collect_leaks;
   /// Gives hints and leaked chunks back; for a quiet segment. Returns how many things were mended.
@@ -146,6 +143,11 @@ class Actor final : private Dropping {
   Crons& crons();
   std::uint32_t lane() const { return lane_; }
   using Mover::tally;
+
+ protected:
+  void publish_batch(std::span<const std::uint32_t> slots);
+  void revive(std::uint32_t slot, JobRecord& job, Control held);
+  void repair_shared();
 
  private:
   /// Has the queue in near_.
@@ -166,7 +168,6 @@ class Actor final : private Dropping {
   Outcome remember(const PastJob& past, std::uint32_t slot, JobRecord& job);
   Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
                        Control filling);
-  void publish_batch(std::span<const std::uint32_t> slots);
   std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
   void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
             bool lease_owned, std::uint64_t now, Fetched& out);
@@ -204,19 +205,11 @@ class Actor final : private Dropping {
   friend struct TenantFetch;
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
 
-  void mark_member(const Membership& member, bool failed) override;
-  void advance_workflow(const Membership& member) override;
-  void drop_member(const Membership& member) override;
+  void mark_member(const Membership& member, bool failed) final;
+  void advance_workflow(const Membership& member) final;
+  void drop_member(const Membership& member) final;
   friend class Workflows;
   friend class Crons;
-
-  std::uint32_t repair(const std::vector<std::pair<std::uint64_t, std::uint32_t>>& held);
-  void repair_shared();
-  void undo_tallies(Op op, std::uint32_t queue);
-  std::uint32_t end_operation(std::uint32_t slot, Op op, std::uint64_t target);
-  std::uint32_t let_go(std::uint32_t slot);
-  void revive(std::uint32_t slot, JobRecord& job, Control held);
-  std::uint32_t finish_batch(std::span<const std::pair<std::uint64_t, std::uint32_t>> held);
 
   struct Near {  ///< a queue, and this lane's tally of it
     std::uint32_t number = kNoIndex;

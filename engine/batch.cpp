@@ -163,27 +163,4 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
   }
 }
 
-/// Rolls a committed batch forward. The last job published before the death may lack its hints.
-/// What is being filled without a ring is no part of the batch: room that was being made for a
-/// hint.
-std::uint32_t Actor::finish_batch(std::span<const std::pair<std::uint64_t, std::uint32_t>> held) {
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> rest;
-  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
-    const JobRecord& job = store_.job(slot);
-    const Control control(job.control.load());
-    if (control.state() == kSlotFilling && control.owner() == owner_ && control.ring() != 0)
-      rest.emplace_back(job.signals.load() >> kPlaceShift, slot);
-  }
-  std::sort(rest.begin(), rest.end());
-  std::vector<std::uint32_t> slots;
-  for (const auto& [place, slot] : rest) slots.push_back(slot);
-  // The hint of the one before them first, so that the order holds.
-  mend_hints();
-  publish_batch(slots);
-  UniqueKeys keys{*this, store_};
-  for (const auto& [time, slot] : held)
-    if (keys.ours(slot)) keys.mark_replaced(slot);
-  return static_cast<std::uint32_t>(slots.size());
-}
-
 }  // namespace ojs_shm::engine

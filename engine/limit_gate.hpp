@@ -34,8 +34,8 @@ class LimitGate : protected Changer {
   void follow_birth(std::uint32_t lot);
 
   // ---- of an end, or when there is room for another reason
-  LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held) override;
-  void let_begin(const LimitList& keys, std::uint32_t q) override;
+  LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held) final;
+  void let_begin(const LimitList& keys, std::uint32_t q) final;
   void let_more_begin(std::uint32_t key, unsigned most);
   std::uint64_t tend_limits(std::uint64_t now);  ///< when it is to be called again, Unix ms
 

@@ -19,7 +19,7 @@
 // which does everything and knows every error.
 //
 // Both ways make the same writes in the same order under the same names, so a death on either leaves
-// the same, and repair.cpp need not know which it was:
+// the same, and repairer.cpp need not know which it was:
 //
 //   enqueue  slot free -> filling | the record | intent | tallies | slot -> available | hint
 //            of a unique job the entry of its key behind the record

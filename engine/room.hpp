@@ -61,7 +61,7 @@ class Room : protected LimitGate {
   void leave_room(std::uint32_t queue, RoomPlace place);
   void call_next(QueueRecord& queue, Call call = Call::kUnlessCalled);
   void drop_tickets();
-  void room_made(QueueRecord& queue, std::uint32_t q) override;
+  void room_made(QueueRecord& queue, std::uint32_t q) final;
 
   // ---- how full it is (pressure.cpp)
   void notice_pressure(QueueRecord& queue, std::uint32_t q, std::uint64_t used, bool fresh,

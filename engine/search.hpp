@@ -58,7 +58,7 @@ class Search : protected Room {
 
   // ---- tenants that share (flows.cpp)
   bool join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
-                 Control available) override;
+                 Control available) final;
   bool first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t queue,
                      const shm::Peeked& head, std::uint32_t& left, Live& live);
   bool first_in_flow(const FlowLine& line, std::uint32_t flow, FlowControl found,

@@ -5,7 +5,7 @@
 //   enqueuer  Actor::admit_all; TenantAccounts::charge_account, open_account, touch, take_back_charge
 //   fetcher   Actor::fetch; TenantAccounts::leave_account
 //   settle    TenantAccounts::settle_account
-//   repairer  Actor::repair; undo_accounts, keep_charge, leave_account_seat
+//   repairer  Repairer::repair; undo_accounts, keep_charge, leave_account_seat
 // One lane may be killed at any step of its operation, and so may its first repairer; the others go on meanwhile. Sums are
 // never cached here: that is in `bounds`.
 //

@@ -3,7 +3,7 @@
 // The bound of a queue: one contended word, `reserved`, that admissions move by cas; tallies with one writer each;
 // and the recount after a death between the two. Each job costs one; the bound is MAX.
 //   producer  Actor::enqueue, admit, take_back_admission       fetcher   Actor::fetch, take, set_back, charge_return
-//   settle    Actor::settle_reserved                            repairer  Actor::repair, undo_tallies, repair_shared
+//   settle    Actor::settle_reserved                            repairer  Repairer::repair, undo_tallies, repair_shared
 // One lane may be killed at any step of its operation. Lanes 0 and 1 are producers that live, lane 2 is the
 // victim's, a producer or a fetcher, and afterwards its repairer's.
 //

@@ -4,7 +4,7 @@
 // announces that it is about to call the queue quiet, looks, and says so unless the word has moved; whoever makes a job
 // available reads the bits afterwards, and takes back what they say.
 //   producer  Actor::put_in, mark_busy, set_busy      fetcher  Actor::fetch_from_pool, settle_quiet
-//   neighbour the same of another queue in the word   repairer Actor::repair step 4, wake_all
+//   neighbour the same of another queue in the word   repairer Repairer::repair step 4, wake_all
 //
 // Proved: no queue is called quiet while a job stands in it whose enqueue has returned; at the end not even a job whose
 // producer died, once it is repaired. A look at the queue is one step: `levels` shows that it may be taken for one.

@@ -6,7 +6,7 @@
 //   producer  Actor::enqueue_batch, admit, admit_by_dropping, claim_victim, commit_drop, publish_batch, drop_victims,
 //             take_back_admission, end_refused_drop
 //   fetcher   Actor::fetch, take
-//   repair    Actor::repair, undo_tallies, finish_batch, finish_drop, let_go, leave_dropper, settle_reserved
+//   repair    Repairer::repair, undo_tallies, finish_batch, finish_drop, let_go, leave_dropper, settle_reserved
 // A claim is one cas on the oldest waiting job that a look has seen. Sums are read in one step after `reserved`: what happens
 // while they are read is the model `bounds`.
 //

@@ -5,7 +5,7 @@
 //   producer  Actor::put_in, stand_in_line, join_flow, list_flow
 //   fetcher   Actor::first_live, first_of_flow, end_flow, fetch, end_turn
 //   switcher  Actor::set_fairness: gather_flows or dissolve_flows
-//   repairer  Actor::repair: republish, let_go
+//   repairer  Repairer::repair: republish, let_go
 // A push and a look at the head of a ring are one step each, and so is moving a head (`levels`, `chunks`).
 //
 // Proved: when nothing moves any more every job has been served and no flow believes that it stands in line: so a job in a

@@ -3,7 +3,7 @@
 // The join of a workflow: two jobs that end at once, the third that comes after both, and the head, whose slot is used
 // again as soon as it is listed.
 //   ender     Mover::land, Workflows::mark, advance, release, end_if_done, close
-//   repairer  Actor::repair, Workflows::mark_again, mend
+//   repairer  Repairer::repair, Workflows::mark_again, mend
 // Two jobs end in two processes; the third is ended by whoever finds it available. One of the three may die at any
 // step after it has said that its job is to end, and its repairer too.
 //

@@ -5,7 +5,7 @@
 // is claimed like any other and asks again. Whoever dies is repaired: what he held comes back, which makes his permit
 // nobody's, and then the repair looks into the lot.
 //   worker    Actor::pass_limits, take_limits, hold_back, follow_dispatch, give_limits, let_begin, unpark
-//   repairer  Actor::repair, mend_limits, Permits::sweep
+//   repairer  Repairer::repair, mend_limits, Permits::sweep
 // A permit is taken and a job is claimed in one step each: one cas decides. All jobs have one level and one queue.
 //
 // Proved: never more than LIMIT jobs are at work; and when nothing moves any more no job is left, neither in its ring nor in

@@ -4,7 +4,7 @@
 // it may be killed at any step too, and the next one begins again. Meanwhile a living worker, as slow as may be,
 // fetches and acks, and a process ends the lease of the doomed one or of the slow one.
 //   worker    Actor::fetch, take, ack, set_back; Mover::land, finish      expiry  Changer::end_leases, set_back
-//   repairer  Actor::repair, undo_tallies, end_operation, let_go, republish
+//   repairer  Repairer::repair, undo_tallies, end_operation, let_go, republish
 // Rings are one set of hints here, by tag; the record's other fields are left out.
 //
 // Proved: no two hold the job; a returned ack stands, and the job is completed once; it is never lost; when all is

@@ -5,7 +5,7 @@
 // be seen late, the code looks again ten times in a second, and that is not in it.
 //   waiter   RoomWait::look, wait; Actor::await_room, admit, may_pass, rest_in_line, leave_room
 //   remover  Actor::take, room_made, call_next, may_rest       passer   Actor::admit without patience
-//   repair   Actor::repair: drop_tickets, call_next
+//   repair   Repairer::repair: drop_tickets, call_next
 //
 // Proved: nobody is let in while one who came before his call still waits; the bound is kept; and when nothing moves any
 // more, nobody who is first in line sleeps beside room, also when one is killed at any step, once he has been repaired.

@@ -5,7 +5,7 @@
 // itself hands the wake on. No timeout is in here: the code's 100 ms are for what this model shows to be lost by a
 // kill.
 //   worker    Worker::fetch, Sleeper::lie_down, sees_work, get_up, wake_another      producer  Actor::enqueue, wake_one
-//   repairer  Attachment::repair_the_dead, Actor::repair step 4, wake_all
+//   repairer  Attachment::repair_the_dead, Repairer::repair step 4, wake_all
 // A look or a fetch is one step here: levels.pml proves that it may be taken for one. A worker that has got a job
 // stays with it: it may work for an hour.
 //

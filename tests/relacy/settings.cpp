@@ -8,6 +8,7 @@
 #include "engine/limits.hpp"
 #include "engine/pool_look.hpp"
 #include "engine/pools.hpp"
+#include "engine/repairer.hpp"
 #include "engine/samples.hpp"
 #include "engine/schedule_watch.hpp"
 #include "tests/relacy/stage.hpp"
@@ -106,7 +107,7 @@ void Stage::doubt_charges() {
     store.account(at).refill.fetch_add(1, Point::kCreditSettled);
 }
 
-void Stage::repair_nothing() { engine::Actor::repair(world_.store(), std::array{kNobodys}); }
+void Stage::repair_nothing() { engine::Repairer::repair(world_.store(), std::array{kNobodys}); }
 
 /// Of a pool that was limited, each job at work has a permit, and no more have begun than may.
 std::string Stage::settings_text() {

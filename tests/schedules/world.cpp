@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/schedules/world.hpp"
+#include "engine/repairer.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -507,7 +508,7 @@ bool World::was_dead(std::uint32_t lane) const {
   return std::find(dead_.begin(), dead_.end(), lane) != dead_.end();
 }
 
-void World::repair() { engine::Actor::repair(*store_, dead_); }
+void World::repair() { engine::Repairer::repair(*store_, dead_); }
 
 /// What the dead hold comes again; also what a fetch took that never returned.
 void World::note_what_the_dead_hold() {

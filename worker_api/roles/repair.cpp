@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/repairer.hpp"
 #include "engine/tellings.hpp"
 #include "worker_api/roles/attachment.hpp"
 
@@ -51,7 +52,7 @@ bool Attachment::repair(Deaths& deaths) {
     if (const std::uint32_t process = segment_.lane(l).process.load();
         process != 0 && std::binary_search(dead.begin(), dead.end(), process - 1))
       lanes.push_back(l);
-  deaths.mended = engine::Actor::repair(store_, lanes);
+  deaths.mended = engine::Repairer::repair(store_, lanes);
   deaths.by = static_cast<std::uint32_t>(::getpid());
   for (const std::uint32_t i : dead) deaths.pids.push_back(segment_.process(i).pid.load());
   for (const std::uint32_t l : lanes) give_lane(l);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/backpressure.hpp"
+#include "engine/repairer.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/pressed.hpp"
@@ -413,7 +414,7 @@ TEST_F(Dropping, BP_T22_a_batch_and_its_victims_are_one_wherever_it_is_killed) {
       finished = true;
     } catch (const Died&) {}
     const std::uint32_t lane = doomed->lane();
-    engine::Actor::repair(each.store(), std::span(&lane, 1));
+    engine::Repairer::repair(each.store(), std::span(&lane, 1));
     each.segment.attachment()->give_lane(lane);
     const QueueInfo queue = each.queue();
     const std::uint64_t available = queue.by_state[static_cast<std::size_t>(State::kAvailable)];

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "engine/refill.hpp"
+#include "engine/repairer.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -93,7 +94,7 @@ TEST(Bounds, BP_001_a_fetch_that_died_gives_no_room_to_who_counted_it) {
   } catch (const Died&) {}
   s.put();  // sums up with that fetch
   const std::uint32_t lane = doomed->lane();
-  engine::Actor::repair(s.store(), std::span(&lane, 1));
+  engine::Repairer::repair(s.store(), std::span(&lane, 1));
   s.segment.attachment()->give_lane(lane);
   EXPECT_EQ(s.queue().depth, 2U);
   EXPECT_EQ(s.producer.enqueue(spec_of()).code(), Code::kQueueFull);

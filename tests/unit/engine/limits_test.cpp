@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "engine/repairer.hpp"
 #include "tests/support/seed.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/doomed.hpp"
@@ -251,7 +252,7 @@ TEST_F(Limits, a_job_that_is_being_held_back_while_its_type_gets_a_limit_anew_ke
   EXPECT_EQ(s.findings(), "");
   EXPECT_EQ(worthless(), 1U);
   const std::uint32_t lane = doomed_handle(s.segment)->lane();
-  engine::Actor::repair(s.store(), std::span(&lane, 1));
+  engine::Repairer::repair(s.store(), std::span(&lane, 1));
   s.segment.attachment()->give_lane(lane);
   EXPECT_EQ(worthless(), 0U);
   ack(0);

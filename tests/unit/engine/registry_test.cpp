@@ -7,6 +7,7 @@
 
 #include <ojs_shm/proxy.hpp>
 
+#include "engine/repairer.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "worker_api/json/envelope_event.hpp"
@@ -404,7 +405,7 @@ TEST_F(Registry, what_a_dead_writer_left_is_freed_or_emptied) {
   taking.store(engine::WorkerControl(taking.load()).taken(5, lane + 1).word, shm::Point::kNone);
   EXPECT_EQ(proxy.report({.id = "w", .labels = "1"}).code(), Code::kTimeout);
   EXPECT_TRUE(engine::Registry(s.actor()).beat(key)) << "signs of life need no turn";
-  engine::Actor::repair(s.store(), std::span(&lane, 1));
+  engine::Repairer::repair(s.store(), std::span(&lane, 1));
   EXPECT_EQ(engine::WorkerControl(taking.load()).phase(), engine::WorkerPhase::kFree);
   EXPECT_EQ(look("w").labels, "") << "told again with its next beat";
   EXPECT_EQ(report({.id = "w", .labels = "1"}).labels, "1");
@@ -416,7 +417,7 @@ TEST_F(Registry, a_dead_handle_that_was_a_worker_is_one_no_more) {
   const std::uint32_t lane = doomed->lane();
   WorkerKey key;
   ASSERT_EQ(engine::Registry(doomed->actor()).report(native, key), engine::Outcome::kOk);
-  engine::Actor::repair(s.store(), std::span(&lane, 1));
+  engine::Repairer::repair(s.store(), std::span(&lane, 1));
   EXPECT_TRUE(ids().empty());
   EXPECT_EQ(look("n").state(), "stale");
 }
@@ -436,7 +437,7 @@ TEST_F(Registry, the_death_of_a_native_worker_is_told_as_no_silence) {
         return;
       engine::Registry(s.actor()).look(s.now_ms(), lost);
     });
-    engine::Actor::repair(s.store(), std::span(&lane, 1));
+    engine::Repairer::repair(s.store(), std::span(&lane, 1));
   }
   EXPECT_EQ(looks, 1U);
   EXPECT_TRUE(lost.empty());

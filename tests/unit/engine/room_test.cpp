@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/repairer.hpp"
 #include "shm/parking.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/doomed.hpp"
@@ -138,7 +139,7 @@ TEST_F(Room, BP_T09_one_that_was_killed_while_it_waited_holds_nobody_up) {
   ASSERT_NE(s.take(), "");
   EXPECT_FALSE(decided(waiting));
   const std::uint32_t lane = doomed->lane();
-  engine::Actor::repair(s.store(), std::span(&lane, 1));
+  engine::Repairer::repair(s.store(), std::span(&lane, 1));
   s.segment.attachment()->give_lane(lane);
   EXPECT_TRUE(decided(waiting));
 }
