@@ -14,7 +14,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Actor::Actor(Store& store, std::uint32_t lane)
-    : Dropping(store, lane),
+    : UniqueKeys(store, lane),
       ranks_(store.convention()),
       default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {
   near_ = {0, &store_.queue(0), tallies_};

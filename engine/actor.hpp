@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/drop.hpp"
 #include "engine/fetched.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
@@ -20,7 +19,7 @@
 #include "engine/seat.hpp"
 #include "engine/store.hpp"
 #include "engine/type_ranks.hpp"
-#include "engine/unique.hpp"
+#include "engine/unique_keys.hpp"
 
 namespace ojs_shm::engine {
 
@@ -31,7 +30,7 @@ class Crons;      // crons.hpp
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that a Repairer brings to "happened" or "did not
 /// happen".
-class Actor : protected Dropping {
+class Actor : protected UniqueKeys {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -201,8 +200,9 @@ class Actor : protected Dropping {
   bool keep_result(std::uint32_t slot, std::uint64_t& word, std::string_view result);
   Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
                          Fetched& job);
-  friend struct UniqueKeys;
   friend struct TenantFetch;
+  Outcome enqueue_unique_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
+  Outcome refuse_batch(const NewJob& spec, std::vector<JobId>& ids);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
 
   void mark_member(const Membership& member, bool failed) final;
@@ -225,7 +225,6 @@ class Actor : protected Dropping {
   std::unique_ptr<Workflows> workflows_;  ///< made when first needed
   std::unique_ptr<Crons> crons_;          ///< the same
 
-  Conflicts conflicts_;
   std::uint32_t last_queue_ = kNoIndex;
   std::string last_queue_name_, last_type_;
 };

@@ -4,7 +4,6 @@
 #include "engine/crons.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/probes.hpp"
-#include "engine/unique_keys.hpp"
 #include "engine/workflows.hpp"
 
 // A batch is filled whole before any of it is published, and one store of the lane's intent commits
@@ -22,8 +21,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   if (enqueue_batch_plain(specs, ids) == Straight::kDone) return Outcome::kOk;
   conflicts_.ignored.clear();
   const bool unique = std::ranges::any_of(specs, [](const NewJob& spec) { return spec.unique(); });
-  return unique ? UniqueKeys{*this, store_}.enqueue_batch(specs, ids)
-                : enqueue_batch_in_order(specs, ids);
+  return unique ? enqueue_unique_batch(specs, ids) : enqueue_batch_in_order(specs, ids);
 }
 
 Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector<JobId>& ids) {
@@ -95,17 +93,16 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
     job.signals.store(place_in_batch(i) | (job.signals.load() & kAnnexed), Point::kNone);
     job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
   }
-  UniqueKeys keys{*this, store_};
   Rivals rivals;
-  if (outcome == Outcome::kOk) outcome = keys.claim_all(specs, slots, rivals);
-  if (outcome == Outcome::kOk && !keys.seize(rivals)) outcome = Outcome::kRivalMoved;
+  if (outcome == Outcome::kOk) outcome = claim_keys(specs, slots, rivals);
+  if (outcome == Outcome::kOk && !seize_rivals(rivals)) outcome = Outcome::kRivalMoved;
   if (outcome != Outcome::kOk) {
     take_back_admission(mine, q, cost, charges);
     for (const std::uint32_t slot : slots)
       slots_.free(slot, Control(store_.job(slot).control.load()));
     intend_nothing();
     for (const Rival& rival : rivals)
-      if (keys.ours(rival.slot)) keys.end(rival.slot);
+      if (is_our_rival(rival.slot)) end_rival(rival.slot);
     ids.clear();
     end_refused_drop(queue, q, victims);
     return outcome;
@@ -120,19 +117,85 @@ Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector
   dropper(queue).leave_if_ours();
   publish_batch(slots);
   drop_victims(victims);
-  for (const Rival& rival : rivals) keys.mark_replaced(rival.slot);
+  for (const Rival& rival : rivals) mark_replaced(rival.slot);
   if (fires) crons_->apply();
   const std::uint64_t now_flags = queue.flags.load_seq_cst();
   if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
   intend_nothing();
   for (const Rival& rival : rivals) {
-    keys.end(rival.slot);
+    end_rival(rival.slot);
     queue.conflicts.fetch_add(1, Point::kCounterMoved);
   }
   if (!victims.empty()) workflows().advance_dropped();
   if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
   for (std::size_t i = 0; i < slots.size() && bell_.wake_one(queue); ++i) {}
   return Outcome::kOk;
+}
+
+/// Jobs whose keys others have, and which are content with that, are not enqueued; the rest is, all
+/// or none. Others are raised once it is, so a batch that is refused changes nothing.
+Outcome Actor::enqueue_unique_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
+  Outcome outcome = Outcome::kBusy;
+  for (unsigned looks = 0; looks < kPatience; ++looks) {
+    conflicts_.ignored.assign(specs.size(), false);
+    ids.assign(specs.size(), {});
+    Short<std::pair<UniqueKey, std::size_t>> keys;  // of those before
+    Short<std::size_t> places, same_as(specs.size(), specs.size());
+    Short<NewJob> chosen;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].unique()) {
+        const UniqueKey key = key_of(*specs[i].annex);
+        const Uniqueness wish{specs[i].annex->uniqueness};
+        const bool content = wish.on_conflict() == OnConflict::kIgnore;
+        const auto before = std::ranges::find(keys, key, &std::pair<UniqueKey, std::size_t>::first);
+        conflicts_.at = i;
+        if (before != keys.end()) {
+          conflicts_.clash = {};
+          if (!content) return refuse_batch(specs[i], ids);
+          same_as[i] = before->second;
+        } else if (!wish.replaces() && foresee_clash(*specs[i].annex) == Outcome::kClash) {
+          if (!content) return refuse_batch(specs[i], ids);
+          ids[i] = conflicts_.clash.id;
+        }
+        conflicts_.ignored[i] = same_as[i] != specs.size() || ids[i] != JobId{};
+        if (conflicts_.ignored[i]) continue;
+        keys.emplace_back(key, i);
+      }
+      places.push_back(i);
+      chosen.push_back(specs[i]);
+    }
+    std::vector<JobId> made;
+    outcome = chosen.empty() ? Outcome::kOk : enqueue_batch_in_order(chosen, made);
+    if (outcome == Outcome::kOk) {
+      for (std::size_t i = 0; i < specs.size(); ++i) {
+        if (same_as[i] != specs.size())
+          count_conflict(specs[i].queue);
+        else if (conflicts_.ignored[i])
+          raise_other(*specs[i].annex, specs[i].queue, specs[i].rank, ids[i]);
+      }
+      for (std::size_t n = 0; n < places.size(); ++n) ids[places[n]] = made[n];
+      for (std::size_t i = 0; i < specs.size(); ++i)
+        if (same_as[i] != specs.size()) ids[i] = ids[same_as[i]];
+      return outcome;
+    }
+    if (outcome == Outcome::kClash) conflicts_.at = places[conflicts_.at];
+    const bool again =
+        outcome == Outcome::kRivalMoved ||
+        (outcome == Outcome::kClash &&
+         Uniqueness{specs[conflicts_.at].annex->uniqueness}.on_conflict() == OnConflict::kIgnore);
+    if (!again) break;
+    shm::wait_for_another(looks);
+  }
+  if (outcome == Outcome::kClash) return refuse_batch(specs[conflicts_.at], ids);
+  ids.clear();
+  return outcome == Outcome::kRivalMoved ? Outcome::kBusy : outcome;
+}
+
+/// Of the job of a batch that met another of its key.
+Outcome Actor::refuse_batch(const NewJob& spec, std::vector<JobId>& ids) {
+  count_conflict(spec.queue);
+  ids.clear();
+  return Outcome::kClash;
 }
 
 /// Publishes filled slots in order. What finds no room for its hint stays available and is found by

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/actor.hpp"
 #include "engine/changer.hpp"
 #include "engine/job_look.hpp"
-#include "engine/unique_keys.hpp"
 #include "engine/workflow_look.hpp"
 #include "shm/parking.hpp"
 
@@ -187,7 +187,7 @@ Outcome Actor::retry_dead(JobId id, JobState& found) {
     Outcome outcome = seize_dead(Event::kDeadLetterRetry, id, slot, held, found);
     if (outcome != Outcome::kOk) return outcome;
     JobRecord& job = store_.job(slot);
-    if (is_unique(job)) outcome = UniqueKeys{*this, store_}.reclaim(slot, job);
+    if (is_unique(job)) outcome = reclaim_key(slot, job);
     if (outcome == Outcome::kOk) return revive(slot, job, held), outcome;
     put_back(slot, job, held, kSlotDiscarded);
     if (outcome != Outcome::kBusy) return outcome;

@@ -6,7 +6,6 @@
 #include "engine/actor.hpp"
 #include "engine/limit_turn.hpp"
 #include "engine/probes.hpp"
-#include "engine/unique_keys.hpp"
 
 namespace ojs_shm::engine {
 
@@ -205,11 +204,11 @@ Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   if (!kPlain && spec.unique()) [[unlikely]]
-    (void)UniqueKeys{*this, store_}.ask_for_rival(*spec.annex);
+    (void)ask_for_rival(*spec.annex);
   Outcome outcome = fill<kPlain>(spec, JobForm(spec, part), slot, job, now, id);
   if (!kPlain && outcome == Outcome::kOk && spec.unique()) [[unlikely]] {
     Rivals rivals;
-    outcome = UniqueKeys{*this, store_}.claim(*spec.annex, slot, now, rivals);
+    outcome = claim_key(*spec.annex, slot, now, rivals);
   }
   if (tenant.account != kNoIndex) [[unlikely]]
     // NO CRASH POINT: the slot is held exclusively
@@ -269,22 +268,21 @@ Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
   const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
   if (!hold.stand()) [[unlikely]]
     return Outcome::kLimitsMoved;
-  UniqueKeys keys{*this, store_};
-  if (spec.unique()) keys.ask_for_key(*spec.annex);
+  if (spec.unique()) ask_for_key(*spec.annex);
   // What is refused by its key is told so before a bound is asked, or the memory for a body; the
   // claim does that where neither is in the way.
   const bool bounded = (store_.queue(spec.queue).flags.load() & (kBounded | kTenants)) != 0;
   if (spec.unique() && (bounded || spec.size() > spec.inline_room() ||
                         Uniqueness{spec.annex->uniqueness}.replaces()))
-    outcome = keys.foresee(*spec.annex);
+    outcome = foresee_clash(*spec.annex);
   if (outcome == Outcome::kOk) [[likely]]
     outcome = put_in<false>(spec, id);
   // Shortages that come before the claim, or of room for it: a duplicate needs none of that.
   const bool is_short = outcome == Outcome::kNoSlots || outcome == Outcome::kNoKeys;
-  if (is_short && spec.unique() && keys.foresee(*spec.annex) == Outcome::kClash) [[unlikely]]
+  if (is_short && spec.unique() && foresee_clash(*spec.annex) == Outcome::kClash) [[unlikely]]
     outcome = Outcome::kClash;
   if (outcome == Outcome::kClash) [[unlikely]]
-    keys.raise_other(*spec.annex, spec.queue, spec.rank, conflicts_.clash.id);
+    raise_other(*spec.annex, spec.queue, spec.rank, conflicts_.clash.id);
   if (outcome != Outcome::kMustDrop && outcome != Outcome::kMustReplace) [[likely]]
     return outcome;
   std::vector<JobId> ids;

@@ -6,7 +6,6 @@
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
 #include "engine/probes.hpp"
-#include "engine/unique_keys.hpp"
 
 // The straight way of a plain job: enqueue, fetch, ack, read from top to bottom.
 //
@@ -44,7 +43,7 @@ Straight Actor::enqueue_plain(const PlainJob& spec, const JobForm& form, JobId& 
 Straight Actor::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) {
   if (!spec.straight_but_unique() || limiting()) return Straight::kAside;
   const NewAnnex& annex = *spec.annex;
-  UniqueKeys{*this, store_}.ask_for_key(annex);
+  ask_for_key(annex);
   return Uniqueness{annex.uniqueness}.replaces()
              ? replace_straight(PlainJob::of(spec), JobForm(spec), annex, id, outcome)
              : put_straight<true>(PlainJob::of(spec), JobForm(spec), &annex, id, outcome);
@@ -72,7 +71,7 @@ OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm&
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   shm::KeyIndex::Glance seen;
-  if constexpr (kKeyed) seen = UniqueKeys{*this, store_}.ask_for_rival(*annex);
+  if constexpr (kKeyed) seen = ask_for_rival(*annex);
   fill<true>(spec, form, slot, job, now, id);
   if constexpr (kKeyed) {
     write_key(*annex, job);
@@ -124,12 +123,11 @@ OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm&
                                                  std::uint32_t slot, Control filling,
                                                  std::uint64_t now, Outcome& outcome) {
   Rivals none;
-  outcome = UniqueKeys{*this, store_}.claim_among(annex, slot, now, none);
+  outcome = claim_key_among(annex, slot, now, none);
   if (outcome == Outcome::kOk) return Straight::kDone;
   slots_.free(slot, filling);
   if (outcome == Outcome::kNoKeys) return Straight::kAside;
-  if (outcome == Outcome::kClash)
-    UniqueKeys{*this, store_}.raise_other(annex, near_.number, rank, conflicts_.clash.id);
+  if (outcome == Outcome::kClash) raise_other(annex, near_.number, rank, conflicts_.clash.id);
   return Straight::kDone;
 }
 

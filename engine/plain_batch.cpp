@@ -4,7 +4,6 @@
 
 #include "engine/actor.hpp"
 #include "engine/probes.hpp"
-#include "engine/unique_keys.hpp"
 
 // A batch of plain jobs (plain.cpp says what those are), by the protocol of batch.cpp and without
 // its lists: all slots are filled, one store of the lane's intent commits them, and then they are
@@ -146,8 +145,7 @@ Straight Actor::replace_straight(const PlainJob& spec, const JobForm& form, cons
     intend_nothing();
     return Straight::kAside;
   }
-  UniqueKeys keys{*this, store_};
-  const shm::KeyIndex::Glance seen = keys.ask_for_rival(annex);
+  const shm::KeyIndex::Glance seen = ask_for_rival(annex);
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   fill<true>(spec, form, slot, job, now, id);
@@ -159,9 +157,9 @@ Straight Actor::replace_straight(const PlainJob& spec, const JobForm& form, cons
   Rivals rivals;
   const bool others =
       seen.slot != kNoIndex || !slots_.keys().insert_alone(annex.key_lo, slot, seen);
-  outcome = others ? keys.claim_among(annex, slot, now, rivals) : Outcome::kOk;
+  outcome = others ? claim_key_among(annex, slot, now, rivals) : Outcome::kOk;
   const bool met = outcome == Outcome::kMustReplace;
-  if (met) outcome = keys.seize_one(annex, rivals) ? Outcome::kOk : Outcome::kRivalMoved;
+  if (met) outcome = seize_one_rival(annex, rivals) ? Outcome::kOk : Outcome::kRivalMoved;
   if (outcome != Outcome::kOk) [[unlikely]] {
     slots_.free(slot, filling);
     intend_nothing();
@@ -176,12 +174,12 @@ Straight Actor::replace_straight(const PlainJob& spec, const JobForm& form, cons
   publish_straight(queue, slot, filling, now, run);
   rings_.end_run(run);
   OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
-  if (met) keys.mark_replaced(rivals.front().slot);
+  if (met) mark_replaced(rivals.front().slot);
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
     settings_moved(queue, flags, now_flags);
   intend_nothing();
   if (met) {
-    keys.end(rivals.front().slot);
+    end_rival(rivals.front().slot);
     queue.conflicts.fetch_add(1, Point::kCounterMoved);
   }
   bell_.wake_one(queue, near_.number);

@@ -11,7 +11,6 @@
 #include "engine/probes.hpp"
 #include "engine/registry.hpp"
 #include "engine/ring_look.hpp"
-#include "engine/unique_keys.hpp"
 #include "engine/workflows.hpp"
 
 namespace ojs_shm::engine {
@@ -59,7 +58,7 @@ std::uint32_t Repairer::end_operation(std::uint32_t slot, Op op, std::uint64_t t
       slots_.drop_loose_blocks(slot, job);
       const std::uint64_t rival = job.signals.load() & kRivalBits;
       if ((rival & kReplaced) != 0) {
-        UniqueKeys{*this, store_}.end(slot);
+        end_rival(slot);
         return 1;
       }
       if (rival != 0) job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
@@ -97,9 +96,8 @@ std::uint32_t Repairer::finish_batch(const Held& held) {
   // The hint of the one before them first, so that the order holds.
   mend_hints();
   publish_batch(slots);
-  UniqueKeys keys{*this, store_};
   for (const auto& [time, slot] : held)
-    if (keys.ours(slot)) keys.mark_replaced(slot);
+    if (is_our_rival(slot)) mark_replaced(slot);
   return static_cast<std::uint32_t>(slots.size());
 }
 
@@ -127,8 +125,8 @@ std::uint32_t Repairer::let_go(std::uint32_t slot) {
     workflows().publish_root(slot);
     return 1;
   }
-  if (UniqueKeys keys{*this, store_}; keys.ours(slot) || keys.find_named(slot)) {
-    keys.end(slot);
+  if (is_our_rival(slot) || find_named_rival(slot)) {
+    end_rival(slot);
     return 1;
   }
   if (found.state() == kSlotActive && (job.pool_word.get() & kForClient) != 0) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "engine/limit_turn.hpp"
-#include "engine/unique_keys.hpp"
 
 namespace ojs_shm::engine {
 
@@ -63,7 +62,7 @@ Outcome Actor::restore(const PastJob& past) {
   Outcome outcome = fill<false>(spec, JobForm(spec, part), slot, job, store_.now_ms(), id);
   if (outcome == Outcome::kOk) outcome = remember(past, slot, job);
   if (outcome == Outcome::kOk && spec.unique())
-    outcome = UniqueKeys{*this, store_}.claim_past(*spec.annex, waits(past), slot);
+    outcome = claim_past_key(*spec.annex, waits(past), slot);
   // NO CRASH POINT: the slot is held exclusively
   job.account.store(AccountMark(job.generation.get(), tenant.account).word, Point::kNone);
   intend_further(Op::kEnqueue, spec.queue, slot);

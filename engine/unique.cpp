@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/unique.hpp"
+#include "engine/unique_keys.hpp"
 
 #include <algorithm>
 
 #include "engine/job_look.hpp"
-#include "engine/unique_keys.hpp"
 #include "shm/parking.hpp"
 
 // A job that another replaces is taken into this lane's hands when the new one has its key, and says
@@ -69,25 +68,24 @@ std::vector<std::uint32_t> KeyLook::superfluous() const {
 
 /// Has the key for the job in the slot, which this lane fills. kMustReplace: it has it, and there
 /// are rivals.
-Outcome UniqueKeys::claim(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now,
-                          Rivals& rivals) {
-  const shm::KeyIndex::Glance seen = shm::KeyIndex::glance(actor.segment_, annex.key_lo);
-  return actor.slots_.keys().insert_alone(annex.key_lo, slot, seen)
+Outcome UniqueKeys::claim_key(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now,
+                              Rivals& rivals) {
+  const shm::KeyIndex::Glance seen = shm::KeyIndex::glance(segment_, annex.key_lo);
+  return slots_.keys().insert_alone(annex.key_lo, slot, seen)
              ? Outcome::kOk
-             : claim_among(annex, slot, now, rivals);
+             : claim_key_among(annex, slot, now, rivals);
 }
 
-Outcome UniqueKeys::claim_among(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now,
-                                Rivals& rivals) {
+Outcome UniqueKeys::claim_key_among(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now,
+                                    Rivals& rivals) {
   const UniqueKey key = key_of(annex);
-  KeyLook look(store, key, {annex.uniqueness}, now);
+  KeyLook look(store_, key, {annex.uniqueness}, now);
   for (unsigned looks = 0; looks < kPatience; ++looks) {
-    switch (actor.slots_.keys().insert(key.lo, slot, look)) {
+    switch (slots_.keys().insert(key.lo, slot, look)) {
       case shm::KeyIndex::Insert::kDone:
         // While the key is ours no other lane enters it, so these slots hold the jobs that were seen.
         if (look.saw_several()) [[unlikely]]
-          for (const std::uint32_t other : look.superfluous())
-            actor.slots_.keys().remove(key.lo, other);
+          for (const std::uint32_t other : look.superfluous()) slots_.keys().remove(key.lo, other);
         for (const Rival& rival : look.rivals()) rivals.push_back(rival);
         return look.rivals().empty() ? Outcome::kOk : Outcome::kMustReplace;
       case shm::KeyIndex::Insert::kFull: return Outcome::kNoKeys;
@@ -95,7 +93,7 @@ Outcome UniqueKeys::claim_among(const NewAnnex& annex, std::uint32_t slot, std::
       case shm::KeyIndex::Insert::kDuplicate: break;
     }
     if (!look.waits()) {
-      actor.conflicts_.clash = look.clash();
+      conflicts_.clash = look.clash();
       return Outcome::kClash;
     }
     // Not back before the others are done: else those that wait for us to go would wait again.
@@ -108,32 +106,32 @@ Outcome UniqueKeys::claim_among(const NewAnnex& annex, std::uint32_t slot, std::
 /// Whether a job of the key is in the middle of something.
 bool UniqueKeys::others_come(UniqueKey key, const KeyLook& look) const {
   look.begin();
-  (void)shm::KeyIndex::find(actor.segment_, key.lo, look);
+  (void)shm::KeyIndex::find(segment_, key.lo, look);
   return look.waits();
 }
 
 /// What a claim would meet right now; writes nothing, so kOk promises nothing. For what is refused,
 /// or has to replace, anyway.
-Outcome UniqueKeys::foresee(const NewAnnex& annex) {
+Outcome UniqueKeys::foresee_clash(const NewAnnex& annex) {
   const UniqueKey key = key_of(annex);
-  KeyLook look(store, key, {annex.uniqueness}, store.now_ms());
-  const bool found = shm::KeyIndex::find(actor.segment_, key.lo, look) != kNoIndex;
+  KeyLook look(store_, key, {annex.uniqueness}, store_.now_ms());
+  const bool found = shm::KeyIndex::find(segment_, key.lo, look) != kNoIndex;
   if (look.waits()) return Outcome::kOk;
   if (!look.rivals().empty()) return Outcome::kMustReplace;
   if (!found) return Outcome::kOk;
-  actor.conflicts_.clash = look.clash();
+  conflicts_.clash = look.clash();
   return Outcome::kClash;
 }
 
 void UniqueKeys::ask_for_key(const NewAnnex& annex) {
-  shm::KeyIndex::ask_for(actor.segment_, annex.key_lo);
+  shm::KeyIndex::ask_for(segment_, annex.key_lo);
 }
 
 shm::KeyIndex::Glance UniqueKeys::ask_for_rival(const NewAnnex& annex) {
-  const shm::KeyIndex::Glance seen = shm::KeyIndex::glance(actor.segment_, annex.key_lo);
-  if (seen.slot >= store.slots()) [[likely]]
+  const shm::KeyIndex::Glance seen = shm::KeyIndex::glance(segment_, annex.key_lo);
+  if (seen.slot >= store_.slots()) [[likely]]
     return seen;
-  const JobRecord& job = store.job(seen.slot);
+  const JobRecord& job = store_.job(seen.slot);
   for (const void* part :
        {static_cast<const void*>(&job.control), static_cast<const void*>(&job.created_at),
         static_cast<const void*>(&job.annex().key_hi)})
@@ -143,51 +141,51 @@ shm::KeyIndex::Glance UniqueKeys::ask_for_rival(const NewAnnex& annex) {
 
 /// A new job is not stored, or another gave way to it.
 void UniqueKeys::count_conflict(std::uint32_t queue) {
-  store.queue(queue).conflicts.fetch_add(1, Point::kCounterMoved);
+  store_.queue(queue).conflicts.fetch_add(1, Point::kCounterMoved);
 }
 
 /// Source: ojs-priority 9.3.
 void UniqueKeys::raise_other(const NewAnnex& annex, std::uint32_t queue, std::uint8_t rank,
                              JobId other) {
   count_conflict(queue);
-  if (!Uniqueness{annex.uniqueness}.raises() || store.immutable_priorities()) return;
-  const std::uint32_t slot = find_job(store, other);
-  if (slot == kNoIndex || rank_of_ring(Control(store.job(slot).control.load()).ring()) <= rank)
+  if (!Uniqueness{annex.uniqueness}.raises() || store_.immutable_priorities()) return;
+  const std::uint32_t slot = find_job(store_, other);
+  if (slot == kNoIndex || rank_of_ring(Control(store_.job(slot).control.load()).ring()) <= rank)
     return;
   std::uint8_t previous = 0;
   JobState found{};
-  (void)actor.reprioritize(other, rank, previous, found);
+  (void)reprioritize(other, rank, previous, found);
 }
 
 /// An imported job: one that has not ended needs its key as a new one does, and replaces none; one
 /// that has ended only enters it.
-Outcome UniqueKeys::claim_past(const NewAnnex& annex, bool waits, std::uint32_t slot) {
+Outcome UniqueKeys::claim_past_key(const NewAnnex& annex, bool waits, std::uint32_t slot) {
   const Uniqueness own{annex.uniqueness};
   NewAnnex milder = annex;
   milder.uniqueness = Uniqueness::make(waits ? own.states() : std::uint8_t{0}, OnConflict::kReject,
                                        false, own.period_ms())
                           .word;
   Rivals rivals;
-  return claim(milder, slot, store.now_ms(), rivals);
+  return claim_key(milder, slot, store_.now_ms(), rivals);
 }
 
 /// A dead letter that comes back needs its key as a new job does; this lane holds it. When both this
 /// and an enqueue wait for each other, this one gives way.
-Outcome UniqueKeys::reclaim(std::uint32_t slot, const JobRecord& job) {
+Outcome UniqueKeys::reclaim_key(std::uint32_t slot, const JobRecord& job) {
   const Uniqueness own{job.annex().uniqueness.get()};
   const UniqueKey key = key_of(job.annex());
-  const std::uint64_t now = store.now_ms();
+  const std::uint64_t now = store_.now_ms();
   if (own.end(job.created_at.get()) <= now) return Outcome::kOk;
-  KeyLook look(store, key,
+  KeyLook look(store_, key,
                Uniqueness::make(own.states(), OnConflict::kReject, false, own.period_ms()), now);
-  switch (actor.slots_.keys().stand(key.lo, slot, look)) {
+  switch (slots_.keys().stand(key.lo, slot, look)) {
     case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
     case shm::KeyIndex::Insert::kFull: return Outcome::kNoKeys;
     case shm::KeyIndex::Insert::kDuplicate:
     case shm::KeyIndex::Insert::kBusy: break;
   }
   if (look.waits()) return Outcome::kBusy;
-  actor.conflicts_.clash = look.clash();
+  conflicts_.clash = look.clash();
   return Outcome::kClash;
 }
 
@@ -195,28 +193,28 @@ Outcome UniqueKeys::reclaim(std::uint32_t slot, const JobRecord& job) {
 
 /// Has the keys of all jobs of a batch, in the order of the keys, so that no two lanes wait for each
 /// other.
-Outcome UniqueKeys::claim_all(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
-                              Rivals& rivals) {
-  const std::uint64_t now = store.now_ms();
+Outcome UniqueKeys::claim_keys(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
+                               Rivals& rivals) {
+  const std::uint64_t now = store_.now_ms();
   Short<std::size_t> order;
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (specs[i].unique()) order.push_back(i);
   std::ranges::sort(order, {}, [&](std::size_t i) { return key_of(*specs[i].annex); });
   for (const std::size_t i : order) {
     Rivals own;
-    const Outcome outcome = claim(*specs[i].annex, slots[i], now, own);
+    const Outcome outcome = claim_key(*specs[i].annex, slots[i], now, own);
     if (outcome != Outcome::kOk && outcome != Outcome::kMustReplace) {
-      actor.conflicts_.at = i;
+      conflicts_.at = i;
       return outcome;
     }
-    JobRecord& job = store.job(slots[i]);
+    JobRecord& job = store_.job(slots[i]);
     for (const Rival& rival : own)
       if (Uniqueness{specs[i].annex->uniqueness}.on_conflict() ==
               OnConflict::kReplaceExceptSchedule &&
           rival.found.state() == kSlotScheduled) {
         // Its time cannot change before it is ours: that would move it.
-        job.due_at.set(store.job(rival.slot).due_at.get());
-        job.scheduled_at.set(store.job(rival.slot).scheduled_at.get());
+        job.due_at.set(store_.job(rival.slot).due_at.get());
+        job.scheduled_at.set(store_.job(rival.slot).scheduled_at.get());
       }
     rivals.insert(rivals.end(), own.begin(), own.end());
   }
@@ -227,97 +225,31 @@ Outcome UniqueKeys::claim_all(std::span<const NewJob> specs, std::span<const std
   return Outcome::kOk;
 }
 
-/// Jobs whose keys others have, and which are content with that, are not enqueued; the rest is, all
-/// or none. Others are raised once it is, so a batch that is refused changes nothing.
-Outcome UniqueKeys::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
-  Outcome outcome = Outcome::kBusy;
-  for (unsigned looks = 0; looks < kPatience; ++looks) {
-    actor.conflicts_.ignored.assign(specs.size(), false);
-    ids.assign(specs.size(), {});
-    Short<std::pair<UniqueKey, std::size_t>> keys;  // of those before
-    Short<std::size_t> places, same_as(specs.size(), specs.size());
-    Short<NewJob> chosen;
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].unique()) {
-        const UniqueKey key = key_of(*specs[i].annex);
-        const Uniqueness wish{specs[i].annex->uniqueness};
-        const bool content = wish.on_conflict() == OnConflict::kIgnore;
-        const auto before = std::ranges::find(keys, key, &std::pair<UniqueKey, std::size_t>::first);
-        actor.conflicts_.at = i;
-        if (before != keys.end()) {
-          actor.conflicts_.clash = {};
-          if (!content) return refuse_batch(specs[i], ids);
-          same_as[i] = before->second;
-        } else if (!wish.replaces() && foresee(*specs[i].annex) == Outcome::kClash) {
-          if (!content) return refuse_batch(specs[i], ids);
-          ids[i] = actor.conflicts_.clash.id;
-        }
-        actor.conflicts_.ignored[i] = same_as[i] != specs.size() || ids[i] != JobId{};
-        if (actor.conflicts_.ignored[i]) continue;
-        keys.emplace_back(key, i);
-      }
-      places.push_back(i);
-      chosen.push_back(specs[i]);
-    }
-    std::vector<JobId> made;
-    outcome = chosen.empty() ? Outcome::kOk : actor.enqueue_batch_in_order(chosen, made);
-    if (outcome == Outcome::kOk) {
-      for (std::size_t i = 0; i < specs.size(); ++i) {
-        if (same_as[i] != specs.size())
-          count_conflict(specs[i].queue);
-        else if (actor.conflicts_.ignored[i])
-          raise_other(*specs[i].annex, specs[i].queue, specs[i].rank, ids[i]);
-      }
-      for (std::size_t n = 0; n < places.size(); ++n) ids[places[n]] = made[n];
-      for (std::size_t i = 0; i < specs.size(); ++i)
-        if (same_as[i] != specs.size()) ids[i] = ids[same_as[i]];
-      return outcome;
-    }
-    if (outcome == Outcome::kClash) actor.conflicts_.at = places[actor.conflicts_.at];
-    const bool again = outcome == Outcome::kRivalMoved ||
-                       (outcome == Outcome::kClash &&
-                        Uniqueness{specs[actor.conflicts_.at].annex->uniqueness}.on_conflict() ==
-                            OnConflict::kIgnore);
-    if (!again) break;
-    shm::wait_for_another(looks);
-  }
-  if (outcome == Outcome::kClash) return refuse_batch(specs[actor.conflicts_.at], ids);
-  ids.clear();
-  return outcome == Outcome::kRivalMoved ? Outcome::kBusy : outcome;
-}
-
-/// Of the job of a batch that met another of its key.
-Outcome UniqueKeys::refuse_batch(const NewJob& spec, std::vector<JobId>& ids) {
-  count_conflict(spec.queue);
-  ids.clear();
-  return Outcome::kClash;
-}
-
 // ---- rivals -------------------------------------------------------------------------------------
 
-bool UniqueKeys::ours(std::uint32_t slot) const {
-  const JobRecord& job = store.job(slot);
+bool UniqueKeys::is_our_rival(std::uint32_t slot) const {
+  const JobRecord& job = store_.job(slot);
   const Control control(job.control.load());
-  return is_exclusive(control.state()) && control.owner() == actor.owner_ &&
+  return is_exclusive(control.state()) && control.owner() == owner_ &&
          (job.signals.load() & kRivalBits) != 0;
 }
 
 /// Takes them all, or some: false when one of them has moved on.
-bool UniqueKeys::seize(std::span<Rival> rivals) {
+bool UniqueKeys::seize_rivals(std::span<Rival> rivals) {
   for (Rival& rival : rivals) {
-    JobRecord& job = store.job(rival.slot);
+    JobRecord& job = store_.job(rival.slot);
     const unsigned before = rival.found.state();
     // Names it for a repair until it names itself.
-    LaneWord& named = actor.self_.counters[kRivalNamed];
+    LaneWord& named = self_.counters[kRivalNamed];
     named.set((std::uint64_t{rival.slot} + 1) << 8 | before, Point::kIntentSet);
     const Control held = rival.found.to(before == kSlotActive ? kSlotSettling : kSlotMoving,
-                                        rival.found.ring(), actor.owner_);
+                                        rival.found.ring(), owner_);
     const bool seized = job.control.cas_once(rival.found.word, held.word, Point::kRivalSeized);
     if (seized) {
       job.policy.set(job.flags().with_previous(before).word);
       job.signals.fetch_or(kRival, Point::kRivalMarked);
-      if (before == kSlotAvailable && !store.parked(job))
-        actor.count_backlog(store.queue(job.queue.get()), ~0ULL);
+      if (before == kSlotAvailable && !store_.parked(job))
+        count_backlog(store_.queue(job.queue.get()), ~0ULL);
     }
     named.set(0, Point::kIntentSet);
     if (!seized) return false;
@@ -327,47 +259,47 @@ bool UniqueKeys::seize(std::span<Rival> rivals) {
 
 /// The only one, whose time the new job does not take over: false when there is more to it, or it has
 /// moved on.
-bool UniqueKeys::seize_one(const NewAnnex& annex, std::span<Rival> rivals) {
+bool UniqueKeys::seize_one_rival(const NewAnnex& annex, std::span<Rival> rivals) {
   const bool moves_time =
       rivals.front().found.state() == kSlotScheduled &&
       Uniqueness{annex.uniqueness}.on_conflict() == OnConflict::kReplaceExceptSchedule;
-  return rivals.size() == 1 && !moves_time && seize(rivals);
+  return rivals.size() == 1 && !moves_time && seize_rivals(rivals);
 }
 
 /// The batch of their successors is committed: from here on they end.
 void UniqueKeys::mark_replaced(std::uint32_t slot) {
-  store.job(slot).signals.fetch_or(kReplaced, Point::kRivalMarked);
+  store_.job(slot).signals.fetch_or(kReplaced, Point::kRivalMarked);
 }
 
 /// Cancels a rival that is replaced, or gives it back. Also for a repair, any number of times.
-void UniqueKeys::end(std::uint32_t slot) {
-  JobRecord& job = store.job(slot);
+void UniqueKeys::end_rival(std::uint32_t slot) {
+  JobRecord& job = store_.job(slot);
   const Control held(job.control.load());
   const unsigned before = job.flags().previous();
   const bool at_work = held.state() == kSlotSettling;
   if ((job.signals.load() & kReplaced) != 0) {
     if (at_work)
-      actor.hold_on<Op::kSettle>(slot, before);
+      hold_on<Op::kSettle>(slot, before);
     else
-      actor.hold_on<Op::kMove>(slot, before);
-    actor.end_cancelled(slot, held, before);
+      hold_on<Op::kMove>(slot, before);
+    end_cancelled(slot, held, before);
     return;
   }
   if (at_work) {  // its worker has lost it already
     job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
-    (void)actor.set_back(slot, held.word, Setback::kRequeue, nullptr);
+    (void)set_back(slot, held.word, Setback::kRequeue, nullptr);
     return;
   }
-  actor.hold_on(Op::kMove, slot, before);
+  hold_on(Op::kMove, slot, before);
   job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
   job.policy.set(job.flags().with_previous(0).word);
-  actor.put_back(slot, job, held, before);
+  put_back(slot, job, held, before);
 }
 
 /// A rival that was seized and does not say so itself.
-bool UniqueKeys::find_named(std::uint32_t slot) {
-  JobRecord& job = store.job(slot);
-  const std::uint64_t named = actor.self_.counters[kRivalNamed].get();
+bool UniqueKeys::find_named_rival(std::uint32_t slot) {
+  JobRecord& job = store_.job(slot);
+  const std::uint64_t named = self_.counters[kRivalNamed].get();
   if (named >> 8 != std::uint64_t{slot} + 1 || Control(job.control.load()).state() != kSlotMoving)
     return false;
   job.policy.set(job.flags().with_previous(named & 15).word);
