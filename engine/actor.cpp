@@ -14,7 +14,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Actor::Actor(Store& store, std::uint32_t lane)
-    : UniqueKeys(store, lane),
+    : Filler(store, lane),
       ranks_(store.convention()),
       default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {
   near_ = {0, &store_.queue(0), tallies_};
@@ -45,8 +45,7 @@ void Actor::retire() {
   if (rings_.has_leaks()) collect_leaks();
   rings_.release();
   tellings_.close();
-  if (self_.counters[kLimitsHeld].get() != 0)
-    self_.counters[kLimitsHeld].set_ordered(0, Point::kLimitsHeld);
+  if (limits_held().get() != 0) limits_held().set_ordered(0, Point::kLimitsHeld);
 }
 
 void Actor::set_paused(std::uint32_t q, bool paused) {

@@ -11,26 +11,24 @@
 #include <vector>
 
 #include "engine/fetched.hpp"
+#include "engine/filler.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
 #include "engine/plain.hpp"
-#include "engine/queue_order.hpp"
 #include "engine/seat.hpp"
 #include "engine/store.hpp"
 #include "engine/type_ranks.hpp"
-#include "engine/unique_keys.hpp"
 
 namespace ojs_shm::engine {
 
-struct PastJob;   // restore.hpp
 class Workflows;  // workflows.hpp
 class Crons;      // crons.hpp
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that a Repairer brings to "happened" or "did not
 /// happen".
-class Actor : protected UniqueKeys {
+class Actor : protected Filler {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -49,8 +47,7 @@ class Actor : protected UniqueKeys {
   using Room::attend, Room::await_room, Room::be_patient, Room::first_in_line, Room::leave_room,
       Room::rest_in_line, Room::take_places_for;
 
-  /// A job with a past (restore.cpp). Its queue's bound does not refuse it.
-  Outcome restore(const PastJob& past);
+  using Filler::fill_aside, Filler::limits_held, Filler::restore;
   /// The queue of that name, if need be and wanted made; kNoIndex: none, or the table is full.
   std::uint32_t ensure_queue(std::string_view name, bool make = true);
   /// The queue this handle used last, if it has that name; else kNoIndex.
@@ -110,13 +107,11 @@ class Actor : protected UniqueKeys {
 
   // ---- changing
   using Changer::activate, Changer::cancel, Changer::discard, Changer::drop, Changer::drop_dead,
-      Changer::prune, Changer::reprioritize;
-  Outcome retry_dead(JobId id, JobState& found);
+      Changer::prune, Changer::reprioritize, Filler::retry_dead;
   using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds;
   void set_paused(std::uint32_t queue, bool paused);
 
-  QueueOrder order() const { return {store_, lane_}; }  ///< within a queue
-  using Search::gather_tenants, Search::set_fairness;
+  using Search::gather_tenants, Search::order, Search::set_fairness;
 
   using LimitGate::let_more_begin, LimitGate::tend_limits;
 
@@ -145,7 +140,6 @@ class Actor : protected UniqueKeys {
 
  protected:
   void publish_batch(std::span<const std::uint32_t> slots);
-  void revive(std::uint32_t slot, JobRecord& job, Control held);
   void repair_shared();
 
  private:
@@ -158,16 +152,6 @@ class Actor : protected UniqueKeys {
   }
   template <bool kPlain>
   Outcome put_in(const NewJob& spec, JobId& id);
-  JobId next_id(std::uint64_t now, std::uint32_t slot, std::uint32_t generation);
-  template <bool kPlain, class Spec>
-  Outcome fill(const Spec& spec, const JobForm& form, std::uint32_t slot, JobRecord& job,
-               std::uint64_t now, JobId& id);
-  Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
-                  Control filling, unsigned number, JobState state);
-  Outcome remember(const PastJob& past, std::uint32_t slot, JobRecord& job);
-  Outcome publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,
-                       Control filling);
-  std::uint32_t write_body(std::uint32_t slot, std::uint32_t generation, const NewJob& spec);
   void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
             bool lease_owned, std::uint64_t now, Fetched& out);
   void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
@@ -190,7 +174,6 @@ class Actor : protected UniqueKeys {
                           Control filling, std::uint64_t now, Outcome& outcome);
   bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
                     std::uint64_t size);
-  void settings_moved(QueueRecord& queue, std::uint64_t before, std::uint64_t now);
   template <bool kSeveral>
   Straight take_straight(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
                          std::uint64_t now_ms, unsigned wanted, Fetched& out);
@@ -209,7 +192,6 @@ class Actor : protected UniqueKeys {
   void advance_workflow(const Membership& member) final;
   void drop_member(const Membership& member) final;
   friend class Workflows;
-  friend class Crons;
 
   struct Near {  ///< a queue, and this lane's tally of it
     std::uint32_t number = kNoIndex;
@@ -218,7 +200,6 @@ class Actor : protected UniqueKeys {
   };
   Near near_;             ///< that of the last call
   PlainLook plain_look_;  ///< at that queue
-  IdClock clock_;
   Ranks ranks_;
   std::uint8_t default_rank_;
   std::uint64_t taken_ = 0;               ///< jobs fetched by this handle

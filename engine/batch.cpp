@@ -26,7 +26,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
 
 Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector<JobId>& ids) {
   ids.clear();
-  const LimitsHold hold(store_, self_.counters[kLimitsHeld], specs);
+  const LimitsHold hold(store_, limits_held(), specs);
   if (!hold.stand()) return Outcome::kLimitsMoved;
   const std::uint32_t q = specs.front().queue;
   QueueRecord& queue = store_.queue(q);

@@ -109,22 +109,22 @@ Outcome Crons::write_template(const NewCron& cron, std::uint32_t& slot) {
   spec.expires_at = cron.lifetime_ms;
   if (spec.size() > store_.max_body()) return Outcome::kTooLarge;
   std::uint64_t word = 0;
-  slot = actor_.slots_.take(word);
+  slot = actor_.slots().take(word);
   if (slot == kNoIndex) return Outcome::kNoSlots;
   JobRecord& job = store_.job(slot);
   JobId id;
-  Outcome outcome = actor_.fill<false>(spec, JobForm(spec), slot, job, store_.now_ms(), id);
+  Outcome outcome = actor_.fill_aside(spec, slot, id);
   job.attempt.set(static_cast<std::uint16_t>(spec.age_rate ? *spec.age_rate + 1 : 0));
   const std::string texts = cron.texts.encode();
   if (outcome == Outcome::kOk) {
-    const std::uint32_t block = actor_.slots_.write(slot, job.generation.get(), texts);
+    const std::uint32_t block = actor_.slots().write(slot, job.generation.get(), texts);
     job.result_block.set(block);
     job.result_length.set(static_cast<std::uint32_t>(texts.size()));
     if (block == kNoIndex) outcome = Outcome::kNoBlocks;
   }
-  const Control held = Control(word).to(kSlotFilling, normal_ring(spec.rank), actor_.owner_);
+  const Control held = Control(word).to(kSlotFilling, normal_ring(spec.rank), actor_.lane() + 1);
   job.control.store(held.word, Point::kSlotFilling);
-  if (outcome != Outcome::kOk) actor_.slots_.free(slot, held);
+  if (outcome != Outcome::kOk) actor_.slots().free(slot, held);
   return outcome;
 }
 
@@ -138,7 +138,7 @@ bool Crons::says_the_same(std::uint32_t slot, const CronTexts& texts) const {
 Outcome Crons::define(const NewCron& cron, bool& made) {
   if (!seat().take()) return Outcome::kBusy;
   // until the template stands, it does not name its limit
-  const LimitsHold hold(store_, actor_.self_.counters[kLimitsHeld], std::span(&cron.job, 1));
+  const LimitsHold hold(store_, actor_.limits_held(), std::span(&cron.job, 1));
   std::uint32_t at = find_cron(store_, cron.texts.name), slot = kNoIndex;
   made = at == kNoIndex;
   for (std::uint32_t i = 0; made && at == kNoIndex && i < kCrons; ++i)

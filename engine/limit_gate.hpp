@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/changer.hpp"
+#include "engine/lane_counters.hpp"
 #include "engine/limits.hpp"
 #include "engine/pool_worker.hpp"
 
@@ -30,6 +31,7 @@ class LimitGate : protected Changer {
   }
 
   // ---- of an enqueue
+  LaneWord& limits_held() { return self_.counters[kLimitsHeld]; }  ///< of LimitsHold
   std::uint32_t lot_at_birth(const NewJob& spec) const;
   void follow_birth(std::uint32_t lot);
 

@@ -147,15 +147,6 @@ OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm&
   return false;
 }
 
-/// The settings changed while an enqueue was on its way: cached sums are read again, and its jobs
-/// come into accounts if tenants are bounded now.
-[[gnu::noinline]] void Actor::settings_moved(QueueRecord& queue, std::uint64_t before,
-                                             std::uint64_t now) {
-  queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
-  intend_nothing();
-  if ((now & ~before & kTenants) != 0) gather_accounts(store_.number_of(queue), kPatience);
-}
-
 // ---- fetch --------------------------------------------------------------------------------------
 
 /// With kSeveral one of `wanted` that the caller takes in a row.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/filler.hpp"
 #include "engine/limit_turn.hpp"
 
 namespace ojs_shm::engine {
@@ -25,9 +26,9 @@ Policy past_policy(const PastJob& past, Policy fresh) {
 /// 2. a slot, filled in private with the job and its past: a death frees it; 3. the publication in
 /// the state that it had, which a death undoes or finishes. So a killed import leaves the whole job
 /// or nothing of it.
-Outcome Actor::restore(const PastJob& past) {
+Outcome Filler::restore(const PastJob& past) {
   const NewJob& spec = past.job;
-  const LimitsHold hold(store_, self_.counters[kLimitsHeld], std::span(&spec, 1));
+  const LimitsHold hold(store_, limits_held(), std::span(&spec, 1));
   if (!hold.stand()) return Outcome::kLimitsMoved;
   QueueRecord& queue = store_.queue(spec.queue);
   QueueTally& mine = tally(spec.queue);
@@ -88,7 +89,7 @@ Outcome Actor::restore(const PastJob& past) {
 }
 
 /// What fill() could not know.
-Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job) {
+Outcome Filler::remember(const PastJob& past, std::uint32_t slot, JobRecord& job) {
   job.policy.set(past_policy(past, job.flags()).word);
   job.attempt.set(past.attempt);
   if (past.created_at != 0) job.created_at.set(past.created_at);
@@ -125,8 +126,8 @@ Outcome Actor::remember(const PastJob& past, std::uint32_t slot, JobRecord& job)
   return Outcome::kOk;
 }
 
-Outcome Actor::publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot,
-                            JobRecord& job, Control filling) {
+Outcome Filler::publish_past(const PastJob& past, shm::RingSet& rings, std::uint32_t slot,
+                             JobRecord& job, Control filling) {
   const unsigned number = normal_ring(past.job.rank);
   if (waits(past) && past.state != JobState::kRetryable) {
     const JobState state = job.birth_state();

@@ -5,7 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "engine/actor.hpp"
+#include "engine/new_job.hpp"
+#include "engine/report.hpp"
+#include "engine/state.hpp"
 
 namespace ojs_shm::engine {
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "engine/queue_order.hpp"
 #include "engine/room.hpp"
 
 namespace ojs_shm::engine {
@@ -52,6 +53,7 @@ class Search : protected Room {
   }
 
   // ---- in an order that is not plain (survey.cpp)
+  QueueOrder order() const { return {store_, lane_}; }  ///< within a queue
   bool survey(QueueRecord& queue, Look& look, std::uint32_t left);
   bool see_part(QueueRecord& queue, Look& look, unsigned at);
   bool take_turn(QueueRecord& queue, Look& look);

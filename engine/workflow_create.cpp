@@ -31,7 +31,7 @@ void Actor::advance_workflow(const Membership& member) { workflows().advance(mem
 void Actor::drop_member(const Membership& member) { workflows().dropped(member); }
 
 Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
-  const LimitsHold hold(store_, actor_.self_.counters[kLimitsHeld], workflow.jobs);
+  const LimitsHold hold(store_, actor_.limits_held(), workflow.jobs);
   if (!hold.stand()) return Outcome::kLimitsMoved;
   std::vector<std::uint64_t> flags;
   flags.reserve(workflow.jobs.size());
