@@ -14,11 +14,9 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Actor::Actor(Store& store, std::uint32_t lane)
-    : Filler(store, lane),
+    : StraightWay(store, lane),
       ranks_(store.convention()),
-      default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {
-  near_ = {0, &store_.queue(0), tallies_};
-}
+      default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {}
 
 Actor::~Actor() = default;
 

@@ -11,13 +11,12 @@
 #include <vector>
 
 #include "engine/fetched.hpp"
-#include "engine/filler.hpp"
 #include "engine/names.hpp"
 #include "engine/new_job.hpp"
 #include "engine/patience.hpp"
-#include "engine/plain.hpp"
 #include "engine/seat.hpp"
 #include "engine/store.hpp"
+#include "engine/straight_way.hpp"
 #include "engine/type_ranks.hpp"
 
 namespace ojs_shm::engine {
@@ -28,7 +27,7 @@ class Crons;      // crons.hpp
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that a Repairer brings to "happened" or "did not
 /// happen".
-class Actor : protected Filler {
+class Actor : protected StraightWay {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -54,26 +53,10 @@ class Actor : protected Filler {
   std::uint32_t known_queue(std::string_view name) const {
     return same_name(name, last_queue_name_) ? last_queue_ : kNoIndex;
   }
-  // ---- of straight() jobs and queues without options (plain.cpp, plain_batch.cpp)
-  bool has_options(std::uint32_t queue) {
-    return come_near(queue), any_option(near_.queue->flags.load());
-  }
-  Straight enqueue_plain(const PlainJob& job, const JobForm& form, JobId& id);
-  OJS_SHM_INLINE Straight enqueue_plain(const NewJob& job, JobId& id) {
-    return enqueue_plain(PlainJob::of(job), JobForm(job), id);
-  }
-  /// kDone with an outcome.
-  Straight enqueue_unique(const NewJob& job, JobId& id, Outcome& outcome);
-  Straight enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids);
-  Straight enqueue_batch_plain(std::span<const FormedJob> jobs, std::span<JobId> ids);
-  /// Of that kind, each with args and a rank of its own.
-  Straight enqueue_batch_plain(const PlainJob& kind, const JobForm& form,
-                               std::span<const ArgsAndRank> jobs, std::span<JobId> ids);
-  Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
-  /// The next of so many that one call takes, at that time; end_run() follows on the last.
-  Straight fetch_plain_next(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
-                            std::uint64_t now, unsigned wanted, Fetched& job);
-  void end_run();
+  // ---- of straight() jobs and queues without options
+  using StraightWay::end_run, StraightWay::enqueue_batch_plain, StraightWay::enqueue_plain,
+      StraightWay::enqueue_unique, StraightWay::fetch_plain, StraightWay::fetch_plain_next,
+      StraightWay::has_options;
 
   /// Whether this handle has just seen the type and found it well formed.
   bool known_type(std::string_view type) const {
@@ -92,14 +75,14 @@ class Actor : protected Filler {
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   /// From the queue of its pool whose turn it is.
   Outcome fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  /// kLost: it is no longer as it was seen.
+  Outcome fetch_seen(std::uint32_t queue, std::uint32_t slot, Control available,
+                     std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   PoolWorker& pool_worker() { return pool_worker_; }  ///< for whom it takes
-  using Search::has_waiting, Search::sees_work;
+  using Search::has_waiting, Search::sees_work, Search::shut, StraightWay::found_nothing;
 
   // ---- ending (settle.cpp)
-  Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
-  Outcome ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
-                 std::uint64_t now);
-  using Changer::set_back;
+  using Changer::set_back, StraightWay::ack, StraightWay::ack_at;
   void drain();  ///< sets back all that it has at work, the longest waiting first
 
   // ---- keeping
@@ -143,47 +126,10 @@ class Actor : protected Filler {
   void repair_shared();
 
  private:
-  /// Has the queue in near_.
-  OJS_SHM_INLINE void come_near(std::uint32_t q) {
-    if (q == near_.number) [[likely]]
-      return;
-    near_ = {q, &store_.queue(q), &tally(q)};
-    plain_look_.forget();
-  }
   template <bool kPlain>
   Outcome put_in(const NewJob& spec, JobId& id);
-  void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
-            bool lease_owned, std::uint64_t now, Fetched& out);
-  void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
-                   std::string& body) const;
-  // plain.cpp
-  template <bool kKeyed>
-  Straight put_straight(const PlainJob& spec, const JobForm& form, const NewAnnex* annex, JobId& id,
-                        Outcome& outcome);
-  void tell_birth(std::uint32_t queue, std::uint8_t rank, const JobForm& form, JobId id,
-                  Control filling);
-  template <class Each>
-  Straight put_batch_straight(std::uint32_t queue, std::size_t count, Each&& each,
-                              std::span<JobId> ids);
-  Straight replace_straight(const PlainJob& spec, const JobForm& form, const NewAnnex& annex,
-                            JobId& id, Outcome& outcome);
-  using PushRuns = std::array<shm::Rings::PushRun, 8>;  ///< by level
-  void publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling, std::uint64_t now,
-                        shm::Rings::PushRun& run);
-  Straight claim_straight(const NewAnnex& annex, std::uint8_t rank, std::uint32_t slot,
-                          Control filling, std::uint64_t now, Outcome& outcome);
-  bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
-                    std::uint64_t size);
-  template <bool kSeveral>
-  Straight take_straight(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
-                         std::uint64_t now_ms, unsigned wanted, Fetched& out);
-  Straight found_nothing(QueueRecord& queue, std::uint32_t q);
-  void tidy_passed(QueueRecord& queue);
-  Outcome end_of_claim(std::uint32_t q, std::uint32_t slot, Control claimed, std::uint64_t now);
-  bool keep_result(std::uint32_t slot, std::uint64_t& word, std::string_view result);
   Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
                          Fetched& job);
-  friend struct TenantFetch;
   Outcome enqueue_unique_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
   Outcome refuse_batch(const NewJob& spec, std::vector<JobId>& ids);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
@@ -193,16 +139,8 @@ class Actor : protected Filler {
   void drop_member(const Membership& member) final;
   friend class Workflows;
 
-  struct Near {  ///< a queue, and this lane's tally of it
-    std::uint32_t number = kNoIndex;
-    QueueRecord* queue = nullptr;
-    QueueTally* tally = nullptr;
-  };
-  Near near_;             ///< that of the last call
-  PlainLook plain_look_;  ///< at that queue
   Ranks ranks_;
   std::uint8_t default_rank_;
-  std::uint64_t taken_ = 0;               ///< jobs fetched by this handle
   std::unique_ptr<Workflows> workflows_;  ///< made when first needed
   std::unique_ptr<Crons> crons_;          ///< the same
 

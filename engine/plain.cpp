@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "engine/actor.hpp"
 #include "engine/look.hpp"
 #include "engine/probes.hpp"
+#include "engine/straight_way.hpp"
 
 // The straight way of a plain job: enqueue, fetch, ack, read from top to bottom.
 //
@@ -34,13 +34,13 @@ using shm::Point;
 
 // ---- enqueue ------------------------------------------------------------------------------------
 
-Straight Actor::enqueue_plain(const PlainJob& spec, const JobForm& form, JobId& id) {
+Straight StraightWay::enqueue_plain(const PlainJob& spec, const JobForm& form, JobId& id) {
   Outcome outcome = Outcome::kOk;
   return put_straight<false>(spec, form, nullptr, id, outcome);
 }
 
 /// What keeps it out is told as the general way tells it.
-Straight Actor::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) {
+Straight StraightWay::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) {
   if (!spec.straight_but_unique() || limiting()) return Straight::kAside;
   const NewAnnex& annex = *spec.annex;
   ask_for_key(annex);
@@ -50,8 +50,9 @@ Straight Actor::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) 
 }
 
 template <bool kKeyed>
-OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm& form,
-                                            const NewAnnex* annex, JobId& id, Outcome& outcome) {
+OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const JobForm& form,
+                                                  const NewAnnex* annex, JobId& id,
+                                                  Outcome& outcome) {
   come_near(spec.queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -112,16 +113,16 @@ OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm&
 }
 
 /// By value, so that the usual way keeps none of it in memory.
-[[gnu::noinline]] void Actor::tell_birth(std::uint32_t queue, std::uint8_t rank,
-                                         const JobForm& form, JobId id, Control filling) {
+[[gnu::noinline]] void StraightWay::tell_birth(std::uint32_t queue, std::uint8_t rank,
+                                               const JobForm& form, JobId id, Control filling) {
   const Policy policy{static_cast<std::uint32_t>(form.policy >> 32)};
   tellings_.born({id.hi >> 16, 0, queue, policy.max_attempts(), rank, true}, id, filling);
 }
 
 /// Of a key that has other entries, and replaces none of their jobs. Kept out, nothing is stored.
-[[gnu::noinline]] Straight Actor::claim_straight(const NewAnnex& annex, std::uint8_t rank,
-                                                 std::uint32_t slot, Control filling,
-                                                 std::uint64_t now, Outcome& outcome) {
+[[gnu::noinline]] Straight StraightWay::claim_straight(const NewAnnex& annex, std::uint8_t rank,
+                                                       std::uint32_t slot, Control filling,
+                                                       std::uint64_t now, Outcome& outcome) {
   Rivals none;
   outcome = claim_key_among(annex, slot, now, none);
   if (outcome == Outcome::kOk) return Straight::kDone;
@@ -132,8 +133,9 @@ OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm&
 }
 
 /// There was no chunk for the hint: packs, and if that does not help takes the job back.
-[[gnu::noinline]] bool Actor::hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot,
-                                           Control published, std::uint64_t size) {
+[[gnu::noinline]] bool StraightWay::hint_or_undo(QueueTally& mine, std::uint32_t ring,
+                                                 std::uint32_t slot, Control published,
+                                                 std::uint64_t size) {
   QueueRecord& queue = store_.queue(near_.number);
   if (push_hint(queue.rings, ring, slot, published)) return true;
   intend_undo();  // it is no longer to be finished
@@ -151,9 +153,9 @@ OJS_SHM_INLINE Straight Actor::put_straight(const PlainJob& spec, const JobForm&
 
 /// With kSeveral one of `wanted` that the caller takes in a row.
 template <bool kSeveral>
-OJS_SHM_INLINE Straight Actor::take_straight(std::uint32_t q, std::uint32_t lease_ms,
-                                             bool lease_owned, std::uint64_t now_ms,
-                                             unsigned wanted, Fetched& out) {
+OJS_SHM_INLINE Straight StraightWay::take_straight(std::uint32_t q, std::uint32_t lease_ms,
+                                                   bool lease_owned, std::uint64_t now_ms,
+                                                   unsigned wanted, Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -233,18 +235,18 @@ OJS_SHM_INLINE Straight Actor::take_straight(std::uint32_t q, std::uint32_t leas
   return Straight::kAside;
 }
 
-Straight Actor::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
-                            Fetched& out) {
+Straight StraightWay::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                                  Fetched& out) {
   return take_straight<false>(q, lease_ms, lease_owned, 0, 1, out);
 }
 
-Straight Actor::fetch_plain_next(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
-                                 std::uint64_t now, unsigned wanted, Fetched& out) {
+Straight StraightWay::fetch_plain_next(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                                       std::uint64_t now, unsigned wanted, Fetched& out) {
   return take_straight<true>(q, lease_ms, lease_owned, now, wanted, out);
 }
 
 /// Of hints in a row that were tried.
-void Actor::end_run() {
+void StraightWay::end_run() {
   PlainLook& seen = plain_look_;
   if (seen.tried != 0) {
     shm::Peeked& head = seen.rings[seen.at].head;
@@ -256,7 +258,7 @@ void Actor::end_run() {
 
 /// Closes rings that were open but empty: at once when there were many, else those that have had no
 /// job since the last time.
-[[gnu::noinline]] void Actor::tidy_passed(QueueRecord& queue) {
+[[gnu::noinline]] void StraightWay::tidy_passed(QueueRecord& queue) {
   PlainLook& seen = plain_look_;
   seen.fetches = 0;
   for (unsigned i = 0; i < seen.at; ++i) {
@@ -267,7 +269,7 @@ void Actor::end_run() {
   }
 }
 
-Straight Actor::found_nothing(QueueRecord& queue, std::uint32_t q) {
+Straight StraightWay::found_nothing(QueueRecord& queue, std::uint32_t q) {
   slots_.rest_after(100);
   if ((queue.attention.load() & Attention::kWarned) != 0) [[unlikely]]
     look_for_calm(queue, q);
@@ -275,8 +277,8 @@ Straight Actor::found_nothing(QueueRecord& queue, std::uint32_t q) {
 }
 
 /// Of a job that was claimed after its time, or while there are limits: kOk when it may begin.
-[[gnu::noinline]] Outcome Actor::end_of_claim(std::uint32_t q, std::uint32_t slot, Control claimed,
-                                              std::uint64_t now) {
+[[gnu::noinline]] Outcome StraightWay::end_of_claim(std::uint32_t q, std::uint32_t slot,
+                                                    Control claimed, std::uint64_t now) {
   JobRecord& job = store_.job(slot);
   if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
     end_expired(slot, job, hold_claimed(slot, claimed), now);
@@ -293,8 +295,8 @@ Straight Actor::found_nothing(QueueRecord& queue, std::uint32_t q) {
 
 // ---- ack ----------------------------------------------------------------------------------------
 
-Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
-                      std::uint64_t now) {
+Outcome StraightWay::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
+                            std::uint64_t now) {
   JobRecord& job = store_.job(slot);
   const Control active(word);
   const std::uint32_t q = job.queue.get();
@@ -318,8 +320,8 @@ Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view 
   return Outcome::kOk;
 }
 
-[[gnu::flatten]] Outcome Actor::ack(std::uint32_t slot, std::uint64_t& word,
-                                    std::string_view result) {
+[[gnu::flatten]] Outcome StraightWay::ack(std::uint32_t slot, std::uint64_t& word,
+                                          std::string_view result) {
   if (result.size() > store_.max_body()) [[unlikely]]
     return Outcome::kTooLarge;
   return ack_at(slot, word, result, store_.now_ms());
@@ -327,8 +329,8 @@ Outcome Actor::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view 
 
 /// Stores the result of a job that this lane is settling. Without room for it the job is active
 /// again, under another word.
-[[gnu::noinline]] bool Actor::keep_result(std::uint32_t slot, std::uint64_t& word,
-                                          std::string_view result) {
+[[gnu::noinline]] bool StraightWay::keep_result(std::uint32_t slot, std::uint64_t& word,
+                                                std::string_view result) {
   JobRecord& job = store_.job(slot);
   const Control active(word), held = active.to(kSlotSettling, owner_);
   const std::uint32_t block = slots_.write(slot, job.generation.get(), result);

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/actor.hpp"
 #include "engine/probes.hpp"
+#include "engine/straight_way.hpp"
 
 // A batch of plain jobs (plain.cpp says what those are), by the protocol of batch.cpp and without
 // its lists: all slots are filled, one store of the lane's intent commits them, and then they are
@@ -15,8 +15,9 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 /// One of a batch that is committed.
-OJS_SHM_INLINE void Actor::publish_straight(QueueRecord& queue, std::uint32_t slot, Control filling,
-                                            std::uint64_t now, shm::Rings::PushRun& run) {
+OJS_SHM_INLINE void StraightWay::publish_straight(QueueRecord& queue, std::uint32_t slot,
+                                                  Control filling, std::uint64_t now,
+                                                  shm::Rings::PushRun& run) {
   const unsigned number = filling.ring();
   const Control published = filling.to(kSlotAvailable, number, 0);
   JobRecord& job = store_.job(slot);
@@ -31,8 +32,8 @@ OJS_SHM_INLINE void Actor::publish_straight(QueueRecord& queue, std::uint32_t sl
 
 /// `each` calls back with the job of that place and its form.
 template <class Each>
-OJS_SHM_INLINE Straight Actor::put_batch_straight(std::uint32_t q, std::size_t count, Each&& each,
-                                                  std::span<JobId> ids) {
+OJS_SHM_INLINE Straight StraightWay::put_batch_straight(std::uint32_t q, std::size_t count,
+                                                        Each&& each, std::span<JobId> ids) {
   if (count > kPlainBatch || count == 0 || tellings_.on()) return Straight::kAside;
   come_near(q);
   QueueRecord& queue = *near_.queue;
@@ -97,22 +98,22 @@ OJS_SHM_INLINE Straight Actor::put_batch_straight(std::uint32_t q, std::size_t c
   return Straight::kDone;
 }
 
-Straight Actor::enqueue_batch_plain(std::span<const NewJob> specs, std::span<JobId> ids) {
+Straight StraightWay::enqueue_batch_plain(std::span<const NewJob> specs, std::span<JobId> ids) {
   if (specs.empty() || !std::ranges::all_of(specs, &NewJob::straight)) return Straight::kAside;
   return put_batch_straight(
       specs.front().queue, specs.size(),
       [&](std::size_t i, auto&& use) { use(PlainJob::of(specs[i]), JobForm(specs[i])); }, ids);
 }
 
-Straight Actor::enqueue_batch_plain(std::span<const FormedJob> jobs, std::span<JobId> ids) {
+Straight StraightWay::enqueue_batch_plain(std::span<const FormedJob> jobs, std::span<JobId> ids) {
   if (jobs.empty()) return Straight::kAside;
   return put_batch_straight(
       jobs.front().job.queue, jobs.size(),
       [&](std::size_t i, auto&& use) { use(jobs[i].job, jobs[i].form); }, ids);
 }
 
-Straight Actor::enqueue_batch_plain(const PlainJob& kind, const JobForm& form,
-                                    std::span<const ArgsAndRank> jobs, std::span<JobId> ids) {
+Straight StraightWay::enqueue_batch_plain(const PlainJob& kind, const JobForm& form,
+                                          std::span<const ArgsAndRank> jobs, std::span<JobId> ids) {
   return put_batch_straight(
       kind.queue, jobs.size(),
       [&](std::size_t i, auto&& use) {
@@ -124,8 +125,8 @@ Straight Actor::enqueue_batch_plain(const PlainJob& kind, const JobForm& form,
 // ---- a replacement ------------------------------------------------------------------------------
 
 /// A batch of one, whose commit decides over the job that has its key as well (unique.cpp).
-Straight Actor::replace_straight(const PlainJob& spec, const JobForm& form, const NewAnnex& annex,
-                                 JobId& id, Outcome& outcome) {
+Straight StraightWay::replace_straight(const PlainJob& spec, const JobForm& form,
+                                       const NewAnnex& annex, JobId& id, Outcome& outcome) {
   come_near(spec.queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;

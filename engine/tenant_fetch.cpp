@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/tenant_fetch.hpp"
 
-#include <algorithm>
 #include <tuple>
 
 #include "engine/patience.hpp"
 
 namespace ojs_shm::engine {
-
-using shm::Point;
 
 /// The best available job of the tenant, as it was found. What a limit holds back stands in no line.
 bool TenantFetch::find(std::uint32_t q, std::uint64_t tenant, std::uint32_t& slot,
@@ -40,33 +37,13 @@ bool TenantFetch::find(std::uint32_t q, std::uint64_t tenant, std::uint32_t& slo
 
 Outcome TenantFetch::fetch(std::uint32_t q, std::uint64_t tenant, std::uint32_t lease_ms,
                            bool lease_owned, Fetched& out) {
-  actor.come_near(q);
-  QueueRecord& queue = *actor.near_.queue;
-  QueueTally& mine = *actor.near_.tally;
+  QueueRecord& queue = store.queue(q);
   for (unsigned looks = 0; looks < kPatience; ++looks) {
     std::uint32_t slot = kNoIndex;
     Control available;
     if (actor.shut(queue, queue.flags.load()) || !find(q, tenant, slot, available)) break;
-    JobRecord& job = store.job(slot);
-    actor.intend<Op::kFetch>(q, slot, mine);
-    const Control claimed = available.to(kSlotClaimed, actor.owner_);
-    // its hint stays, dead from now on
-    if (!job.control.cas_once(available.word, claimed.word, Point::kSlotClaimed)) {
-      actor.intend_nothing();
-      continue;
-    }
-    const std::uint64_t now = std::max(store.now_ms(), job.available_at.get());
-    actor.count_backlog(queue, ~0ULL);
-    if (const Outcome end = actor.end_of_claim(q, slot, claimed, now); end != Outcome::kOk) {
-      if (end == Outcome::kEmpty) return end;
-      continue;
-    }
-    actor.intend_attempt(job.attempt.get());
-    out.slot = slot;
-    out.queue = q;
-    actor.take(job, claimed, mine, lease_ms, lease_owned, now, out);
-    actor.after_dispatch();
-    return Outcome::kOk;
+    const Outcome outcome = actor.fetch_seen(q, slot, available, lease_ms, lease_owned, out);
+    if (outcome != Outcome::kLost) return outcome;
   }
   actor.found_nothing(queue, q);
   return Outcome::kEmpty;
