@@ -13,10 +13,7 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-Actor::Actor(Store& store, std::uint32_t lane)
-    : StraightWay(store, lane),
-      ranks_(store.convention()),
-      default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {}
+Actor::Actor(Store& store, std::uint32_t lane) : KnownNames(store, lane) {}
 
 Actor::~Actor() = default;
 

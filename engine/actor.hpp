@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "engine/fetched.hpp"
-#include "engine/names.hpp"
-#include "engine/new_job.hpp"
-#include "engine/patience.hpp"
-#include "engine/seat.hpp"
-#include "engine/store.hpp"
-#include "engine/straight_way.hpp"
-#include "engine/type_ranks.hpp"
+#include "engine/known_names.hpp"
 
 namespace ojs_shm::engine {
 
@@ -27,7 +16,7 @@ class Crons;      // crons.hpp
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that a Repairer brings to "happened" or "did not
 /// happen".
-class Actor : protected StraightWay {
+class Actor : protected KnownNames {
  public:
   Actor(Store& store, std::uint32_t lane);
   Actor(const Actor&) = delete;
@@ -46,30 +35,15 @@ class Actor : protected StraightWay {
   using Room::attend, Room::await_room, Room::be_patient, Room::first_in_line, Room::leave_room,
       Room::rest_in_line, Room::take_places_for;
 
+  // ---- what comes before
   using Filler::fill_aside, Filler::limits_held, Filler::restore;
-  /// The queue of that name, if need be and wanted made; kNoIndex: none, or the table is full.
-  std::uint32_t ensure_queue(std::string_view name, bool make = true);
-  /// The queue this handle used last, if it has that name; else kNoIndex.
-  std::uint32_t known_queue(std::string_view name) const {
-    return same_name(name, last_queue_name_) ? last_queue_ : kNoIndex;
-  }
+  using KnownNames::default_rank, KnownNames::ensure_queue, KnownNames::know_type,
+      KnownNames::known_queue, KnownNames::known_type, KnownNames::ranks;
+
   // ---- of straight() jobs and queues without options
   using StraightWay::end_run, StraightWay::enqueue_batch_plain, StraightWay::enqueue_plain,
       StraightWay::enqueue_unique, StraightWay::fetch_plain, StraightWay::fetch_plain_next,
       StraightWay::has_options;
-
-  /// Whether this handle has just seen the type and found it well formed.
-  bool known_type(std::string_view type) const {
-    return !type.empty() && same_name(type, last_type_);
-  }
-  void know_type(std::string_view type) { last_type_ = type; }
-  /// The rank of a job that names none: its type's, else the convention's.
-  const Ranks& ranks() const { return ranks_; }  ///< of the segment's convention
-  std::uint8_t default_rank(std::string_view type) const {
-    if (store_.type_default(0).hash.load() != 0)
-      if (const auto rank = type_rank(store_, type)) return *rank;
-    return default_rank_;
-  }
 
   // ---- taking out (fetch.cpp)
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
@@ -139,13 +113,8 @@ class Actor : protected StraightWay {
   void drop_member(const Membership& member) final;
   friend class Workflows;
 
-  Ranks ranks_;
-  std::uint8_t default_rank_;
   std::unique_ptr<Workflows> workflows_;  ///< made when first needed
   std::unique_ptr<Crons> crons_;          ///< the same
-
-  std::uint32_t last_queue_ = kNoIndex;
-  std::string last_queue_name_, last_type_;
 };
 
 }  // namespace ojs_shm::engine

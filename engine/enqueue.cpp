@@ -9,34 +9,6 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-// ---- queues -------------------------------------------------------------------------------------
-
-std::uint32_t Actor::ensure_queue(std::string_view name, bool make) {
-  if (last_queue_ != kNoIndex && name == last_queue_name_) return last_queue_;
-  const std::uint64_t hash = Store::hash_name(name);
-  for (std::uint32_t i = 0; i < store_.max_queues(); ++i) {
-    QueueRecord& queue = store_.queue(i);
-    std::uint64_t found = queue.name_hash.load();
-    if (found == 0 && !make) break;
-    if (found == 0) queue.name_hash.cas(found, hash, Point::kSetNamed);
-    if (found != 0 && found != hash) continue;
-    // any lane that knows the name may write it: all would write the same bytes
-    if (queue.name_length.load() == 0) {
-      order().follow_aging(queue);
-      queue.created.cas_once(0, store_.now_ms(), Point::kSetNamed);
-      shm::copy_in(queue.name, name.data(),
-                   name.size());  // NO CRASH POINT: without its length a name is none
-      queue.name_length.store(name.size(), Point::kSetNamed);  // PAIR queue-name
-    }
-    last_queue_ = i;
-    last_queue_name_ = name;
-    return i;
-  }
-  return kNoIndex;
-}
-
-// ---- enqueue ------------------------------------------------------------------------------------
-
 template <bool kPlain>
 Outcome Actor::put_in(const NewJob& spec, JobId& id) {
   come_near(spec.queue);
