@@ -67,6 +67,14 @@ struct Handle {
   mutable Record record;
 };
 
+/// A handle of that kind around an object of the C++ API.
+template <Kind kOf, class Object>
+struct Around : Handle {
+  static constexpr Kind kKind = kOf;
+  explicit Around(Object made) : Handle(kOf), object(std::move(made)) {}
+  Object object;
+};
+
 /// A wrong argument, on its way from a reader below to the door.
 struct WrongArgument {
   Error error;
@@ -127,11 +135,9 @@ T& out(T* place, const char* name) {
 
 }  // namespace ojs_shm::c_api
 
-struct ojs_shm_segment : ojs_shm::c_api::Handle {
-  static constexpr auto kKind = ojs_shm::c_api::Kind::kSegment;
+struct ojs_shm_segment : ojs_shm::c_api::Around<ojs_shm::c_api::Kind::kSegment, ojs_shm::Segment> {
   static constexpr std::string_view kName = "segment";
-  explicit ojs_shm_segment(ojs_shm::Segment made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::Segment object;
+  using Around::Around;
 };
 
 struct ojs_shm_producer : ojs_shm::c_api::Handle {
@@ -149,11 +155,9 @@ struct ojs_shm_producer : ojs_shm::c_api::Handle {
   bool options = false;  ///< refusals are dealt with by `resilient`
 };
 
-struct ojs_shm_worker : ojs_shm::c_api::Handle {
-  static constexpr auto kKind = ojs_shm::c_api::Kind::kWorker;
+struct ojs_shm_worker : ojs_shm::c_api::Around<ojs_shm::c_api::Kind::kWorker, ojs_shm::Worker> {
   static constexpr std::string_view kName = "worker";
-  explicit ojs_shm_worker(ojs_shm::Worker made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::Worker object;
+  using Around::Around;
 };
 
 struct ojs_shm_job : ojs_shm::c_api::Handle {
@@ -163,44 +167,36 @@ struct ojs_shm_job : ojs_shm::c_api::Handle {
   ojs_shm::Job object;
 };
 
-struct ojs_shm_admin : ojs_shm::c_api::Handle {
-  static constexpr auto kKind = ojs_shm::c_api::Kind::kAdmin;
+struct ojs_shm_admin : ojs_shm::c_api::Around<ojs_shm::c_api::Kind::kAdmin, ojs_shm::Admin> {
   static constexpr std::string_view kName = "admin";
-  explicit ojs_shm_admin(ojs_shm::Admin made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::Admin object;
+  using Around::Around;
 };
 
-struct ojs_shm_observer : ojs_shm::c_api::Handle {
-  static constexpr auto kKind = ojs_shm::c_api::Kind::kObserver;
+struct ojs_shm_observer
+    : ojs_shm::c_api::Around<ojs_shm::c_api::Kind::kObserver, ojs_shm::Observer> {
   static constexpr std::string_view kName = "observer";
-  explicit ojs_shm_observer(ojs_shm::Observer made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::Observer object;
+  using Around::Around;
 };
 
-struct ojs_shm_events : ojs_shm::c_api::Handle {
-  static constexpr auto kKind = ojs_shm::c_api::Kind::kEvents;
+struct ojs_shm_events
+    : ojs_shm::c_api::Around<ojs_shm::c_api::Kind::kEvents, ojs_shm::EventReader> {
   static constexpr std::string_view kName = "events";
-  explicit ojs_shm_events(ojs_shm::EventReader made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::EventReader object;
+  using Around::Around;
 };
 
-struct ojs_shm_prepared : ojs_shm::c_api::Handle {
-  static constexpr auto kKind = ojs_shm::c_api::Kind::kPrepared;
+struct ojs_shm_prepared
+    : ojs_shm::c_api::Around<ojs_shm::c_api::Kind::kPrepared, ojs_shm::PreparedJob> {
   static constexpr std::string_view kName = "prepared";
-  explicit ojs_shm_prepared(ojs_shm::PreparedJob made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::PreparedJob object;
+  using Around::Around;
 };
 
-struct ojs_shm_waiting : ojs_shm::c_api::Handle {
-  static constexpr auto kKind = ojs_shm::c_api::Kind::kWaiting;
+struct ojs_shm_waiting
+    : ojs_shm::c_api::Around<ojs_shm::c_api::Kind::kWaiting, ojs_shm::WaitingEnqueue> {
   static constexpr std::string_view kName = "waiting";
-  explicit ojs_shm_waiting(ojs_shm::WaitingEnqueue made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::WaitingEnqueue object;
+  using Around::Around;
 };
 
-struct ojs_shm_proxy : ojs_shm::c_api::Handle {
-  static constexpr auto kKind = ojs_shm::c_api::Kind::kProxy;
+struct ojs_shm_proxy : ojs_shm::c_api::Around<ojs_shm::c_api::Kind::kProxy, ojs_shm::Proxy> {
   static constexpr std::string_view kName = "proxy";
-  explicit ojs_shm_proxy(ojs_shm::Proxy made) : Handle(kKind), object(std::move(made)) {}
-  ojs_shm::Proxy object;
+  using Around::Around;
 };
