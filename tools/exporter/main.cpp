@@ -17,6 +17,7 @@
 #include "tools/shell/meant_flag.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
+#include "tools/shell/service.hpp"
 #include "tools/shell/target.hpp"
 
 namespace {
@@ -88,14 +89,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  shell::fill_closed_descriptors(true);  // a service may have no reader of READY
-  try {
-    return run(argc, argv);
-  } catch (const shell::Refusal& refusal) {
-    shell::say("ojs-shm-exporter: {}\n", refusal.error.message);
-    return shell::exit_code_for(refusal.error.code);
-  } catch (const std::exception& problem) {
-    shell::say("ojs-shm-exporter: {}\n", problem.what());
-    return shell::kExitFailed;
-  }
+  return shell::run_service("ojs-shm-exporter", [&] { return run(argc, argv); });
 }

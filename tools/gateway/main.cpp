@@ -20,6 +20,7 @@
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "tools/shell/service.hpp"
 #include "tools/shell/signals.hpp"
 #include "tools/shell/target.hpp"
 
@@ -155,17 +156,12 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  shell::fill_closed_descriptors(true);  // a service may have no reader of READY
-  try {
-    return run(argc, argv);
-  } catch (const shell::Refusal& refusal) {
-    shell::say("ojs-shm-gateway: {}\n", refusal.error.message);
-    return shell::exit_code_for(refusal.error.code);
-  } catch (const gateway::Fault& fault) {
-    shell::say("ojs-shm-gateway: {}\n", fault.message);
-    return fault.status == 503 ? shell::kExitFull : shell::kExitFailed;
-  } catch (const std::exception& problem) {
-    shell::say("ojs-shm-gateway: {}\n", problem.what());
-    return shell::kExitFailed;
-  }
+  return shell::run_service("ojs-shm-gateway", [&] {
+    try {
+      return run(argc, argv);
+    } catch (const gateway::Fault& fault) {
+      shell::say("ojs-shm-gateway: {}\n", fault.message);
+      return fault.status == 503 ? int{shell::kExitFull} : int{shell::kExitFailed};
+    }
+  });
 }
