@@ -23,12 +23,13 @@ State state_named(const std::string& name) {
   throw invalid_request("'" + name.substr(0, 64) + "' is not a state of a job", "state");
 }
 
+/// Never 0, which would choose all.
 std::uint64_t time_of(Desk& desk, const std::string& text, std::string_view field) {
   const ParsedMs parsed = parse_time(text, static_cast<std::int64_t>(desk.now_ms()));
   if (!parsed || parsed.ms < 0)
     throw invalid_request(std::string(field) + " must be a time such as 2026-01-27T12:00:00Z",
                           field);
-  return static_cast<std::uint64_t>(parsed.ms);
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
 }
 
 /// Which jobs are meant; `since` is not in the segment's own filter.

@@ -101,7 +101,8 @@ std::uint64_t moment_before(Desk& desk, const Body& body) {
     if (const ParsedMs moment = parse_time(*text, 0); moment && moment.ms > 0)
       return static_cast<std::uint64_t>(moment.ms);
   const auto age = body.milliseconds("older_than");
-  return age ? desk.now_ms() - std::min<std::uint64_t>(desk.now_ms(), *age) : 0;
+  const std::uint64_t now = desk.now_ms();
+  return age ? now - std::min<std::uint64_t>(now - 1, *age) : 0;
 }
 
 State purgeable(const std::string& name) {

@@ -26,12 +26,13 @@ constexpr std::uint32_t kMostDeadLetters = 1U << 24;  // as many as a segment ha
 constexpr std::array<std::string_view, 6> kChoosing = {"queue", "type",  "error_type",
                                                        "since", "until", "older_than"};
 
+/// Never 0, which would choose all.
 std::uint64_t moment(std::string_view name, const std::string& text) {
   const ParsedMs parsed = parse_time(text, 0);
   if (!parsed || parsed.ms < 0 || text.starts_with('+'))
     throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
                           std::string(name));
-  return static_cast<std::uint64_t>(parsed.ms);
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
 }
 
 /// `since` and `until` are of when they were discarded. Source: ojs-dead-letter 6.2, 9.1.

@@ -106,6 +106,8 @@ class Bulk(OnGateway):
         self.assertEqual(self.change("cancel", filter=queue | {"meta": {"shard": {"n": 7}}})["cancelled"], 1)
         self.assertEqual(self.states([low, high, later]), ["available", "cancelled", "scheduled"])
         self.assertEqual(self.change("cancel", filter=queue | {"state": ["scheduled"]})["cancelled"], 1)
+        none = {"filter": queue | {"until": "1970-01-01T00:00:00Z"}, "confirm": True}
+        self.assertEqual(self.call("POST", "admin/jobs/bulk/cancel", none, expect=200).json["matched"], 0)
         self.assertEqual(self.change("cancel", filter=queue | {"priority": 5})["cancelled"], 1)
 
     def test_failed_jobs_go_again_and_the_others_are_told_apart(self):
