@@ -223,7 +223,8 @@ class Actor final : private Dropping {
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
 
-  void mark_member(const Membership& member, bool failed) override;
+  void tell_start(const Start& start, const JobRecord& job, Control active);
+  void mark_member(const Membership& member, bool failed, std::uint64_t ran_ms) override;
   void advance_workflow(const Membership& member) override;
   void drop_member(const Membership& member) override;
   friend class Workflows;

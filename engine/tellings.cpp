@@ -2,6 +2,7 @@
 #include "engine/tellings.hpp"
 
 #include "engine/pool_look.hpp"
+#include "engine/workflow_look.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -37,7 +38,7 @@ OJS_SHM_INLINE void start(EventRecord& record, const Start* job) {
   set_job(record, job->id);
   set_facts(record, job->queue, job->attempt, job->max_attempts);
   record.tag.set(job->tag);
-  record.value.set(0);
+  record.value.set(job->worker.word);
 }
 
 OJS_SHM_INLINE void completion(EventRecord& record, const JobRecord* job, Control settled) {
@@ -123,6 +124,16 @@ std::uint64_t first_word(std::string_view& text) {
   event.job = id;
   event.tag = after.tag();
   log_.write(event);
+}
+
+EventFacts Tellings::of_workflow(EventKind kind, const JobRecord& head, Control control) {
+  EventFacts event;
+  event.kind = kind;
+  event.queue = head.queue.get();
+  event.job = head.id();
+  event.tag = control.tag();
+  event.attempt = static_cast<std::uint16_t>(members_of(head));
+  return event;
 }
 
 [[gnu::noinline]] void Tellings::paused(std::uint32_t queue, bool paused) {

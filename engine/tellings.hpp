@@ -10,6 +10,7 @@
 #include "engine/pool.hpp"
 #include "engine/pool_look.hpp"
 #include "engine/store.hpp"
+#include "engine/worker_record.hpp"
 
 namespace ojs_shm::engine {
 
@@ -29,6 +30,7 @@ struct Start {
   std::uint32_t queue;
   std::uint16_t attempt, max_attempts;
   std::uint8_t rank;
+  WorkerKey worker;
 };
 
 /// What the operations of one lane tell while a reader wants to know: right before the store that
@@ -59,6 +61,11 @@ class Tellings {
   void ended(const JobRecord& job, Control settled);
   void completed(const JobRecord& job, Control settled);
   void moved(JobId id, std::uint32_t queue, Control before, Control after);
+
+  // ---- workflows
+  /// Begins what is told of the workflow of that head, while that stands there.
+  static EventFacts of_workflow(EventKind kind, const JobRecord& head, Control control);
+  void about_workflow(const EventFacts& event) { log_.write(event); }
 
   // ---- queues and pools
   void paused(std::uint32_t queue, bool paused);
