@@ -61,6 +61,11 @@ enum class EventKind : std::uint8_t {
   /// a job of a workflow completed. attempt: its member; max_attempts: members that have not ended;
   /// value: how long it ran, in ms
   kWorkflowStepCompleted,
+  /// a request about many jobs is over. tag: the jobs, value: those it was done to; rank 1: all or none
+  kBulkEnqueue,
+  kBulkCancel,
+  kBulkRetry,
+  kBulkDelete,
   kCount
 };
 
@@ -74,6 +79,9 @@ constexpr bool about_a_workflow(EventKind kind) {
 }
 constexpr bool about_a_cron(EventKind kind) {
   return kind == EventKind::kCronTriggered || kind == EventKind::kCronSkipped;
+}
+constexpr bool about_many_jobs(EventKind kind) {
+  return kind >= EventKind::kBulkEnqueue && kind <= EventKind::kBulkDelete;
 }
 constexpr bool about_a_queue(EventKind kind) {
   return kind == EventKind::kDeadLetterPruned || kind == EventKind::kQueueDeleted;

@@ -218,6 +218,16 @@ EventFacts Tellings::of_workflow(EventKind kind, const JobRecord& head, Control 
   log_.write(event);
 }
 
+[[gnu::noinline]] void Tellings::bulk(EventKind kind, std::uint64_t jobs, std::uint64_t done,
+                                      bool atomic) {
+  EventFacts event;
+  event.kind = kind;
+  event.rank = atomic ? 1 : 0;
+  event.tag = jobs;
+  event.value = done;
+  log_.write(event);
+}
+
 [[gnu::noinline]] void Tellings::about_worker(EventKind kind, std::string_view id,
                                               std::uint64_t tag, std::uint64_t value,
                                               std::uint8_t rank) {

@@ -82,6 +82,8 @@ class Tellings {
   /// About a registered worker.
   void about_worker(EventKind kind, std::string_view id, std::uint64_t tag, std::uint64_t value,
                     std::uint8_t rank = 0);
+  /// A request about so many jobs, of which it was done to `done`, all or none if it is `atomic`.
+  void bulk(EventKind kind, std::uint64_t jobs, std::uint64_t done, bool atomic);
   /// The event and, in further ones, the text.
   void with_text(EventFacts event, std::string_view text);
 

@@ -59,6 +59,7 @@ std::string detail_of(const Event& event) {
   if (event.type == "scheduling.rebalanced")
     return fmt::format("{}: {} -> {}", event.pool, event.previous_strategy, event.new_strategy);
   if (event.type == "dead_letter.pruned") return fmt::format("{} dropped", event.count);
+  if (event.type.starts_with("bulk.")) return fmt::format("{} of {}", event.done, event.count);
   if (event.type == "queue.deleted") return fmt::format("{} discarded", event.count);
   if (event.type == "job.timeout" || event.type == "job.stalled")
     return fmt::format("after {} ms of {}", event.duration_ms, event.limit_ms);

@@ -207,6 +207,10 @@ Reply in_bulk(Desk& desk, const Choice& choice, std::string_view action, Change 
     if (!done && errors.size() < 100) errors.emplace_back(job.id, done.error().message);
   }
   desk.hall.jobs_came();
+  desk.admin.tell_bulk(action == "retry"    ? BulkKind::kRetry
+                       : action == "cancel" ? BulkKind::kCancel
+                                            : BulkKind::kDelete,
+                       static_cast<std::uint64_t>(matched), static_cast<std::uint64_t>(succeeded));
   return ok(object([&](json::ObjectWriter& writer) {
     writer.text("action", action);
     writer.number("matched", matched);

@@ -135,6 +135,7 @@ asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit)
     put_each(desk, entries);
   const auto failed = static_cast<std::size_t>(
       std::ranges::count_if(entries, [](const Entry& each) { return each.failed.has_value(); }));
+  desk.admin.tell_bulk(BulkKind::kEnqueue, entries.size(), entries.size() - failed, atomic);
   Reply reply{.status = status_of(entries.size() - failed, failed, 201)};
   reply.headers.emplace_back("X-OJS-Batch-Size", std::to_string(entries.size()));
   reply.body = object([&](json::ObjectWriter& writer) {
@@ -153,6 +154,7 @@ asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit)
 
 /// What is done to each job, and to which it can be done.
 struct Change {
+  BulkKind kind;
   std::string_view done;  ///< "cancelled"
   std::vector<State> states, unless_said;
   std::function<Status(const std::string& id, State state)> act;
@@ -259,6 +261,7 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
     }));
   }
   desk.hall.jobs_came();
+  desk.admin.tell_bulk(change.kind, ids->size(), ids->size() - skipped);
   Reply reply{.status = status_of(ids->size() - skipped, skipped, 200)};
   reply.headers.emplace_back("X-OJS-Batch-Size", std::to_string(ids->size()));
   reply.body = object([&](json::ObjectWriter& writer) {
@@ -274,7 +277,8 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
 Reply cancel(Desk& desk, const Request& request) {
   return change_each(
       desk, request,
-      {.done = "cancelled",
+      {.kind = BulkKind::kCancel,
+       .done = "cancelled",
        .states = {State::kAvailable, State::kScheduled, State::kRetryable, State::kPending},
        .unless_said = {State::kAvailable, State::kScheduled},
        .act = [&](const std::string& id, State) -> Status {
@@ -285,7 +289,8 @@ Reply cancel(Desk& desk, const Request& request) {
 
 Reply retry(Desk& desk, const Request& request) {
   return change_each(desk, request,
-                     {.done = "retried",
+                     {.kind = BulkKind::kRetry,
+                      .done = "retried",
                       .states = {State::kDiscarded, State::kRetryable},
                       .unless_said = {State::kDiscarded, State::kRetryable},
                       .act = [&](const std::string& id, State state) {
@@ -297,7 +302,8 @@ Reply retry(Desk& desk, const Request& request) {
 Reply remove(Desk& desk, const Request& request) {
   const std::vector<State> over = {State::kCompleted, State::kCancelled, State::kDiscarded};
   return change_each(desk, request,
-                     {.done = "deleted",
+                     {.kind = BulkKind::kDelete,
+                      .done = "deleted",
                       .states = over,
                       .unless_said = over,
                       .act = [&](const std::string& id, State) { return desk.admin.drop(id); }});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/json/envelope_event.hpp"
 
+#include <algorithm>
+
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 
@@ -88,6 +90,28 @@ void write_repair(ObjectWriter& data, const Event& event) {
   data.number("repaired_by", std::int64_t{event.repaired_by});
   data.number("repaired_at_once", static_cast<std::int64_t>(event.repaired_at_once));
   data.number("slots_mended", static_cast<std::int64_t>(event.mended));
+}
+
+bool about_many_jobs(const Event& event) { return event.type.starts_with("bulk."); }
+
+/// Source: ojs-bulk-operations 12.1.
+void write_bulk(ObjectWriter& data, const Event& event) {
+  const std::uint64_t left = event.count - std::min(event.count, event.done);
+  const auto number = [&](std::string_view name, std::uint64_t n) {
+    data.number(name, static_cast<std::int64_t>(n));
+  };
+  number("total", event.count);
+  if (event.type == "bulk.enqueue.completed") {
+    number("succeeded", event.done);
+    number("failed", left);
+    data.text("atomicity", event.atomic ? "atomic" : "partial");
+    return;
+  }
+  number(event.type == "bulk.cancel.completed"  ? "cancelled"
+         : event.type == "bulk.retry.completed" ? "retried"
+                                                : "deleted",
+         event.done);
+  number("skipped", left);
 }
 
 /// Source: ojs-events 3.4.
@@ -186,6 +210,7 @@ std::string print_event(const Event& event) {
   writer.text("time", print_timestamp(event.time_ms));
   writer.text("subject", event.pid != 0               ? "process-" + std::to_string(event.pid)
                          : about_a_worker(event)      ? event.worker_id
+                         : about_many_jobs(event)     ? "jobs"
                          : !event.pool.empty()        ? event.pool
                          : !event.workflow_id.empty() ? event.workflow_id
                          : !event.cron_name.empty()   ? event.cron_name
@@ -200,6 +225,8 @@ std::string print_event(const Event& event) {
   if (!event.cron_name.empty()) write_cron(data, event);
   if (event.pid != 0)
     write_repair(data, event);
+  else if (about_many_jobs(event))
+    write_bulk(data, event);
   else if (about_a_worker(event))
     write_registered_worker(data, event);
   else
@@ -209,7 +236,7 @@ std::string print_event(const Event& event) {
     data.number("bound", static_cast<std::int64_t>(event.bound));
     data.text("unit", event.unit);
   }
-  if (event.count != 0 && !about_a_worker(event))
+  if (event.count != 0 && !about_a_worker(event) && !about_many_jobs(event))
     data.number("count", static_cast<std::int64_t>(event.count));
   if (event.cron_name.empty())
     event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);

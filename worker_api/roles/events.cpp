@@ -62,6 +62,10 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kWorkerQuiet: return "worker.quiet";
     case EventKind::kWorkerResumed: return "worker.resumed";
     case EventKind::kWorkerStopped: return "worker.stopped";
+    case EventKind::kBulkEnqueue: return "bulk.enqueue.completed";
+    case EventKind::kBulkCancel: return "bulk.cancel.completed";
+    case EventKind::kBulkRetry: return "bulk.retry.completed";
+    case EventKind::kBulkDelete: return "bulk.delete.completed";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -153,6 +157,12 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   }
   if (engine::about_a_worker(facts.kind)) {
     add_worker(facts, event);
+    return event;
+  }
+  if (engine::about_many_jobs(facts.kind)) {
+    event.count = facts.tag;
+    event.done = facts.value;
+    event.atomic = facts.rank != 0;
     return event;
   }
   event.queue = store.queue_name(facts.queue);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many jobs in one request, each with its own outcome. Source: ojs-bulk-operations."""
 
-from gateways import OnGateway
+from gateways import OnGateway, eventually
 
 NEVER = "019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d"
 
@@ -128,6 +128,19 @@ class Bulk(OnGateway):
         self.call("GET", "jobs/" + over, expect=404)
         self.change("cancel", job_ids=[waiting])
         self.assertEqual(self.change("delete", filter={"queue": self.queue})["deleted"], 1)
+
+    def test_each_request_is_told_of_when_it_is_over(self):
+        self.bulk(self.job(), self.job(type=""), expect=207)
+        self.change("cancel", filter={"queue": self.queue})
+        self.bulk(self.job(), atomicity="atomic", expect=201)
+
+        def told():
+            found = self.call("GET", "events?types=bulk.enqueue.completed,bulk.cancel.completed&limit=1000", expect=200).json
+            return [(event["type"], event["data"]) for event in found["events"]]
+        first = ("bulk.enqueue.completed", {"total": 2, "succeeded": 1, "failed": 1, "atomicity": "partial"})
+        then = ("bulk.cancel.completed", {"total": 1, "cancelled": 1, "skipped": 0})
+        last = ("bulk.enqueue.completed", {"total": 1, "succeeded": 1, "failed": 0, "atomicity": "atomic"})
+        eventually(lambda: any(told()[at:at + 3] == [first, then, last] for at in range(len(told()))))
 
     def test_a_tenant_changes_its_own_jobs_alone(self):
         mine = self.put_job(meta={"tenant_id": "a"})["id"]

@@ -129,5 +129,25 @@ TEST_F(Drop, jobs_are_chosen_by_when_and_how_they_ended) {
   EXPECT_TRUE(there(young) && there(other) && there(waiting));
 }
 
+/// Source: ojs-bulk-operations 12.1.
+TEST_F(Drop, many_at_once_are_told_once) {
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  EventReader reader = s.observer.events({.from_start = false, .settle_ms = 0});
+  complete();
+  complete();
+  s.put();
+  ASSERT_TRUE(s.admin.bulk(BulkAction::kDrop, {}).ok());
+  ASSERT_TRUE(s.admin.bulk(BulkAction::kCancel, {}).ok());
+  s.admin.tell_bulk(BulkKind::kEnqueue, 5, 3, true);
+  std::vector<std::string> told;
+  for (Event event; reader.next(event);)
+    if (event.type.starts_with("bulk."))
+      told.push_back(event.type + " " + std::to_string(event.done) + " of " +
+                     std::to_string(event.count) + (event.atomic ? " atomic" : ""));
+  EXPECT_EQ(told, (std::vector<std::string>{"bulk.delete.completed 2 of 2",
+                                            "bulk.cancel.completed 1 of 1",
+                                            "bulk.enqueue.completed 3 of 5 atomic"}));
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

@@ -46,8 +46,11 @@ struct Event {
   std::string previous_strategy, new_strategy;      ///< of a pool
   std::uint64_t depth = 0, bound = 0;               ///< of the queue, in `unit`: backpressure
   std::string_view unit = "";                       ///< "jobs" or "bytes"
-  /// how many refused jobs this event speaks for; pruned dead letters; jobs discarded with a queue
+  /// how many refused jobs this event speaks for; pruned dead letters; jobs discarded with a queue; jobs of
+  /// a request about many
   std::uint64_t count = 0;
+  std::uint64_t done = 0;  ///< of a request about many jobs: to how many it was done
+  bool atomic = false;     ///< such a request: to all or none
   /// of the failed attempt, while the job still has it
   std::optional<JobError> error;
   std::string cron_name;         ///< of an event about a cron; `at_ms` is then when it fires next
