@@ -27,6 +27,8 @@ void Workflows::begins(const Membership& member) {
   if (!is_head(head)) return;
   JobRecord& record = store_.job(member.head);
   if ((record.signals.load() & kBegan) != 0) return;
+  // A lane that stands still here until another head, or a job, has the slot, marks that: the one is not
+  // told to begin, the other is a part of 10,000 further.
   // NO CRASH POINT: it says that this was told, as an event that a death leaves out is not
   if ((record.signals.fetch_or(kBegan, Point::kNone) & kBegan) != 0) return;
   actor_.tellings_.about_workflow(Tellings::of_workflow(EventKind::kWorkflowStarted, record, head));
@@ -173,12 +175,14 @@ bool Workflows::leave_out(const Membership& member, bool failed) {
 /// whose end others failed on which the outcome depends.
 std::uint16_t Workflows::failed_by(const WorkflowBits& bits) const {
   std::uint64_t earliest = ~0ULL;
-  std::uint16_t by = 0;
+  std::uint16_t by = 0;  // without their jobs, the first
+  while (by + 1U < graph_.members.size() && !bits.has_failed(by)) ++by;
   const auto look_at = [&](std::uint16_t member) {
     const WorkflowGraph::Member& at = graph_.members[member];
     const JobRecord& job = store_.job(at.slot);
     if (!bits.has_failed(member) || at.slot >= store_.slots() ||
-        job.generation.get() != at.generation || job.finished_at.get() >= earliest)
+        job.generation.get() != at.generation || job.finished_at.get() >= earliest ||
+        job.finished_at.get() == 0)
       return;
     earliest = job.finished_at.get();
     by = member;

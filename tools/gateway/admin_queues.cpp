@@ -129,6 +129,8 @@ Reply purge(Desk& desk, const Request& request) {
   std::vector<std::pair<BulkAction, JobFilter>> steps;
   for (const std::string& name : *states) {
     JobFilter one{.queue = queue, .state = purgeable(name)};
+    if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+      one.tenant = std::string(tenant);
     const bool over = is_terminal(*one.state);
     (over ? one.ended_before_ms : one.created_before_ms) = before;
     steps.emplace_back(over ? BulkAction::kDrop : BulkAction::kCancel, std::move(one));

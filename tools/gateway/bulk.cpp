@@ -23,14 +23,14 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kMost = 1000;
+constexpr std::size_t kMost = 1000, kMostByFilter = 10'000;
 
-void check_size(std::size_t items) {
-  if (items <= kMost) return;
+void check_size(std::size_t items, std::size_t most = kMost) {
+  if (items <= most) return;
   Fault fault{.status = 413, .code = "BATCH_SIZE_EXCEEDED"};
-  fault.message = fmt::format("batch size {} exceeds the maximum of {}", items, kMost);
-  fault.members = {{"max_batch_size", std::to_string(kMost)}};
-  fault.headers = {{"X-OJS-Max-Batch-Size", std::to_string(kMost)}};
+  fault.message = fmt::format("batch size {} exceeds the maximum of {}", items, most);
+  fault.members = {{"max_batch_size", std::to_string(most)}};
+  fault.headers = {{"X-OJS-Max-Batch-Size", std::to_string(most)}};
   throw fault;
 }
 
@@ -187,10 +187,15 @@ std::vector<State> states_of(const Body& filter, const Change& change) {
 
 /// Whether the job's meta has all of these members.
 bool has_meta(const JobInfo& job, const Body& wanted) {
-  if (job.extra.empty() || !json::check(job.extra)) return wanted.members().empty();
-  const auto meta = Body(json::trim(job.extra), "").object("meta");
+  const auto is_object = [](std::string_view text) {
+    return json::check(text) && json::kind_of(json::trim(text)) == json::Kind::kObject;
+  };
+  if (!is_object(job.extra)) return false;
+  const auto text = Body(json::trim(job.extra), "").raw("meta");
+  if (!text || !is_object(*text)) return false;
+  const Body meta(*text, "");
   return std::ranges::all_of(wanted.members(), [&](const json::Member& member) {
-    const auto value = meta ? meta->raw(member.name) : std::nullopt;
+    const auto value = meta.raw(member.name);
     return value && json::compact(*value) == json::compact(member.value);
   });
 }
@@ -199,9 +204,15 @@ std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& 
                                 const Change& change) {
   static constexpr std::string_view kKnown[] = {
       "type", "queue", "state", "enqueued_before", "enqueued_after", "priority", "meta"};
-  for (const json::Member& member : filter.members())
-    if (std::ranges::find(kKnown, member.name) == std::end(kKnown))
+  for (const json::Member& member : filter.members()) {
+    const std::string value = json::compact(member.value);
+    const bool says_nothing = value == "null" || value == "\"\"" || value == "{}" || value == "[]";
+    if (says_nothing || std::ranges::find(kKnown, member.name) == std::end(kKnown))
       throw invalid_request(fmt::format("filter.{} chooses no jobs", member.name), member.name);
+  }
+  if (filter.members().empty())
+    throw invalid_request("a filter names at least one member of the jobs that it chooses",
+                          "filter");
   JobFilter wanted{.queue = filter.text("queue").value_or(""),
                    .type = filter.text("type").value_or(""),
                    .priority = filter.integer("priority")};
@@ -211,12 +222,19 @@ std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& 
                       after = moment(filter, "enqueued_after", 0);
   const auto meta = filter.object("meta");
   std::vector<std::string> ids;
+  const bool looks_inside = meta || before != ~0ULL || after != 0;
   for (const State state : states_of(filter, change)) {
     wanted.state = state;
-    for (const JobInfo& job : desk.observer.list(wanted))
-      if (job.enqueued_at_ms < before && job.enqueued_at_ms >= after &&
-          (!meta || has_meta(job, *meta)))
-        ids.push_back(job.id);
+    for (const BriefJob& brief : desk.observer.brief_list({.filter = wanted, .falls = false})) {
+      if (looks_inside) {
+        const auto job = desk.observer.get(brief.id);
+        if (!job || job->enqueued_at_ms >= before || job->enqueued_at_ms < after ||
+            (meta && !has_meta(*job, *meta)))
+          continue;
+      }
+      ids.push_back(brief.id);
+      check_size(ids.size(), kMostByFilter);
+    }
   }
   return ids;
 }

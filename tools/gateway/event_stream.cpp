@@ -157,10 +157,12 @@ asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit, E
         continue;
       }
       if (filter.lets_pass(*told)) pieces += of ? of->tell(desk, *told) : piece_of(*told);
-      if (of && told->job_id == of->job) over = told->ends_job;
+      // Of a cron's event the job is one that was in its way.
+      if (of && told->job_id == of->job && !told->type.starts_with("cron.")) over = told->ends_job;
     }
     const auto now = Clock::now();
-    if (of && !over && (lost || (events.empty() && now >= end_by))) {
+    // At a heartbeat as well, for events may have been switched off.
+    if (of && !over && (lost || (events.empty() && (now >= end_by || now - said >= kHeartbeat)))) {
       end_by = Clock::time_point::max();
       if (const auto end = lost_end(desk, *of)) {
         pieces += *end;

@@ -33,7 +33,9 @@ std::string trace_in(std::string_view parent) {
 
 /// `meta.trace_id` of a job's members as JSON, else that of its `traceparent`; empty: it has none.
 std::string trace_of(std::string_view extra) {
-  if (!may_have_trace(extra) || !json::check(extra)) return {};
+  if (!may_have_trace(extra) || !json::check(extra) ||
+      json::kind_of(json::trim(extra)) != json::Kind::kObject)
+    return {};
   std::string by_parent;
   for (const json::Member& member : json::members_of(json::trim(extra))) {
     if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;

@@ -72,7 +72,8 @@ class Bulk(OnGateway):
         for action in ("cancel", "retry", "delete"):
             self.change(action, expect=400)
             self.change(action, job_ids=[NEVER], filter={}, expect=400)
-            self.change(action, filter={"colour": "red"}, expect=400)
+            for nothing in ({}, {"colour": "red"}, {"queue": ""}, {"type": None}, {"meta": {}}, {"state": []}):
+                self.change(action, filter=nothing, expect=400)
             self.change(action, filter={"state": ["active"]}, expect=400)
             self.change(action, filter={"enqueued_before": "soon"}, expect=400)
             self.change(action, job_ids=[NEVER], atomicity="atomic", expect=422)
@@ -106,6 +107,9 @@ class Bulk(OnGateway):
         self.assertEqual(self.change("cancel", filter=queue | {"meta": {"shard": {"n": 7}}})["cancelled"], 1)
         self.assertEqual(self.states([low, high, later]), ["available", "cancelled", "scheduled"])
         self.assertEqual(self.change("cancel", filter=queue | {"state": ["scheduled"]})["cancelled"], 1)
+        for wrong in (queue, {"filter": {"queues": "a"}}, {"filter": {"queue": ""}}, {"filter": {"error_type": "x"}}):
+            for action in ("cancel", "retry", "delete"):
+                self.call("POST", "admin/jobs/bulk/" + action, wrong | {"confirm": True}, expect=400)
         none = {"filter": queue | {"until": "1970-01-01T00:00:00Z"}, "confirm": True}
         self.assertEqual(self.call("POST", "admin/jobs/bulk/cancel", none, expect=200).json["matched"], 0)
         self.assertEqual(self.change("cancel", filter=queue | {"priority": 5})["cancelled"], 1)
@@ -148,4 +152,10 @@ class Bulk(OnGateway):
         self.call("POST", "jobs/bulk/cancel", {"job_ids": [mine]}, headers=header, expect=422)
         done = self.call("POST", "jobs/bulk/cancel", {"filter": {"queue": self.queue}}, headers=header, expect=200).json
         self.assertEqual(done["total_matched"], 0)
+        of_queue = {"filter": {"queue": self.queue}, "confirm": True}
+        done = self.call("POST", "admin/jobs/bulk/cancel", of_queue, headers=header, expect=200).json
+        self.assertEqual(done["matched"], 0)
+        purge = {"states": ["available"], "confirm": True}
+        done = self.call("DELETE", f"admin/queues/{self.queue}/jobs", purge, headers=header, expect=200).json
+        self.assertEqual(done["purged_count"], 0)
         self.assertEqual(self.get({"id": mine})["state"], "available")

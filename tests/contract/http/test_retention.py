@@ -96,7 +96,8 @@ class DeadLetterRetention(OnGateway):
         queue = {"queue": self.queue}
         for body in ({"filter": {"queu": self.queue}}, queue | {"error": "boom"}, {"filter": queue | {"since": "+PT1S"}}):
             self.call("POST", "dead-letter/retry", body, expect=400)
-        self.call("POST", "dead-letter/purge", {"filter": {"queue": ""}}, expect=400)
+        for nothing in ({"filter": {"queue": ""}}, {"queue": None}, {"filter": None}):
+            self.call("POST", "dead-letter/purge", nothing, expect=400)
         for query in ("queu=" + self.queue, "queue=", "error_type="):
             self.call("DELETE", "dead-letter?" + query, expect=400)
         self.assertEqual(self.left(), sorted([first, other["id"]]), "what was refused has moved none")
