@@ -108,9 +108,10 @@ class Actor : protected KnownNames {
   Outcome refuse_batch(const NewJob& spec, std::vector<JobId>& ids);
   Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
 
-  void mark_member(const Membership& member, bool failed) final;
+  void mark_member(const Membership& member, bool failed, std::uint64_t ran_ms) final;
   void advance_workflow(const Membership& member) final;
   void drop_member(const Membership& member) final;
+  void workflow_begins(const Membership& member) final;
   friend class Workflows;
 
   std::unique_ptr<Workflows> workflows_;  ///< made when first needed

@@ -163,8 +163,8 @@ Outcome Changer::drop(JobId id, JobState& found) {
     }
     found = job_state(before.state());
     if (!is_finished(before.state())) return Outcome::kWrongState;
-    if (job.flags().has(Policy::kDead)) return drop_dead(id, found);
     if (kept_for_workflow(store_, job)) return Outcome::kBusy;
+    if (job.flags().has(Policy::kDead)) return drop_dead(id, found);
     if (slots_.drop(slot, before)) return Outcome::kOk;
   }
   return Outcome::kBusy;

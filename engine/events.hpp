@@ -13,7 +13,7 @@ enum class EventKind : std::uint8_t {
   kNone,
   kJobEnqueued,          ///< became available
   kJobScheduled,         ///< value: due, Unix ms
-  kJobStarted,           ///<
+  kJobStarted,           ///< value: the WorkerKey of who took it, 0: it is not registered
   kJobCompleted,         ///< value: how long it ran, ms
   kJobFailed,            ///< value: how long it ran, ms
   kJobRetrying,          ///< value: due, Unix ms
@@ -38,10 +38,11 @@ enum class EventKind : std::uint8_t {
   kBackpressureDropped,  ///<
   /// what had no room in the event before it, of the same lane: in job, tag and value
   kText,
-  kWorkflowStarted,    ///< job: the workflow's id, as in the next ones
-  kWorkflowCompleted,  ///<
-  kWorkflowFailed,     ///<
-  kWorkflowCancelled,  ///<
+  /// its first job begins. job: the workflow's id, attempt: its jobs, as in the next ones
+  kWorkflowStarted,
+  kWorkflowCompleted,  ///< value: for how long it ran, in ms
+  kWorkflowFailed,     ///< the same; attempt: the member that it failed by
+  kWorkflowCancelled,  ///< the same
   /// job: the new one; value: when it fires next; tag: the time that came, 0: it was triggered;
   /// attempt, max_attempts: how many times it ran; then the name
   kCronTriggered,
@@ -57,6 +58,14 @@ enum class EventKind : std::uint8_t {
   kWorkerQuiet,    ///< takes no more jobs; tag: those that it has
   kWorkerResumed,  ///< takes jobs again; tag: the same
   kWorkerStopped,  ///< rank: WorkerEnd; value: for how long it was registered, in ms
+  /// a job of a workflow completed. attempt: its member; max_attempts: members that have not ended;
+  /// value: how long it ran, in ms
+  kWorkflowStepCompleted,
+  /// a request about many jobs is over. tag: the jobs, value: those it was done to; rank 1: all or none
+  kBulkEnqueue,
+  kBulkCancel,
+  kBulkRetry,
+  kBulkDelete,
   kCount
 };
 
@@ -65,10 +74,14 @@ constexpr bool about_a_worker(EventKind kind) {
 }
 
 constexpr bool about_a_workflow(EventKind kind) {
-  return kind >= EventKind::kWorkflowStarted && kind <= EventKind::kWorkflowCancelled;
+  return (kind >= EventKind::kWorkflowStarted && kind <= EventKind::kWorkflowCancelled) ||
+         kind == EventKind::kWorkflowStepCompleted;
 }
 constexpr bool about_a_cron(EventKind kind) {
   return kind == EventKind::kCronTriggered || kind == EventKind::kCronSkipped;
+}
+constexpr bool about_many_jobs(EventKind kind) {
+  return kind >= EventKind::kBulkEnqueue && kind <= EventKind::kBulkDelete;
 }
 constexpr bool about_a_queue(EventKind kind) {
   return kind == EventKind::kDeadLetterPruned || kind == EventKind::kQueueDeleted;

@@ -100,6 +100,7 @@ Mover::Mover(Store& store, std::uint32_t lane)
   const Control to = held.to(move.to, number, 0);  // 3
   const std::uint64_t timer = move.where == Where::kTimer ? timer_of(job, move.to) : 0;
   const Membership member = is_member ? membership(job) : Membership();
+  const std::uint64_t ran = is_member ? now - std::min(now, job.started_at.get()) : 0;
   const Kept kept = ends && (signals & kUnique) != 0 ? kept_for(job, move.to) : Kept();
   const bool recyclable = ends && !job.flags().has(Policy::kDead);
   intend_word(to);
@@ -114,7 +115,7 @@ Mover::Mover(Store& store, std::uint32_t lane)
   } else if (move.where == Where::kTimer) {
     push_timer(slot, generation, timer);
   } else if (is_member) {
-    mark_member(member, move.to != kSlotCompleted);
+    mark_member(member, move.to != kSlotCompleted, ran);
   } else if (recyclable) {
     list_ended(slot, to, kept);
   }

@@ -117,7 +117,7 @@ class Mover : protected TenantAccounts {
   virtual LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held) = 0;
   virtual void let_begin(const LimitList& keys, std::uint32_t queue) = 0;
   virtual void room_made(QueueRecord& queue, std::uint32_t q) = 0;
-  virtual void mark_member(const Membership& member, bool failed) = 0;
+  virtual void mark_member(const Membership& member, bool failed, std::uint64_t ran_ms) = 0;
   virtual void advance_workflow(const Membership& member) = 0;
 };
 

@@ -9,7 +9,8 @@
 #include "engine/job_look.hpp"
 
 // Reports of running jobs. The holder reports, and any process by the job's id; so no lane holds
-// the slot here, and several may report at once:
+// the slot here, and several may report at once. A report that is behind what its attempt has
+// reported renews the lease and changes nothing else. Of any other:
 //
 //   1. the lane announces the word of the blocks that it is going to take (kReport);
 //   2. it writes the texts into blocks with that word, which no other lane uses;
@@ -32,6 +33,12 @@ struct ReportHead {
   std::uint64_t check;  ///< of the texts: blocks may be used again while they are read
   std::uint32_t message, data;
 };
+
+/// One that does not say how far the job is leaves that as it was.
+std::uint64_t parts_asked(const Report& report, std::uint64_t said) {
+  return report.fraction ? ReportWord::parts_of(*report.fraction)
+                         : std::max(said, ReportWord::parts_of(0));
+}
 
 std::uint64_t check_of(std::uint64_t at_ms, std::string_view texts) {
   return Store::hash_name(texts) ^ at_ms;
@@ -96,12 +103,13 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
   if (report.message.size() + report.data.size() > store_.max_body()) return Outcome::kTooLarge;
   if (!move_lease(job, word, 0, Lease::kOnlyLonger, until)) return Outcome::kLost;
   const std::uint16_t attempt = job.attempt.get();
-  const std::uint64_t asked = ReportWord::parts_of(report.fraction);
   for (ReportWord found(job.signals.load());;) {
     const bool same = found.is_of(attempt);
-    if (report.has_texts || (found.has_texts() && !same)) return report_texts(slot, word, report);
+    const std::uint64_t said = same ? found.parts() : 0, asked = parts_asked(report, said);
+    if (asked >= said && (report.has_texts || (found.has_texts() && !same)))
+      return report_texts(slot, word, report);
     if (job.control.load() != word) return Outcome::kLost;
-    if (same && found.parts() >= asked) return Outcome::kOk;  // never backwards
+    if (said >= asked) return Outcome::kOk;
     const ReportWord next = found.with(asked, attempt, found.first_block());
     if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;
     if (tellings_.on()) [[unlikely]]
@@ -127,17 +135,17 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
   for (ReportWord found(job.signals.load());;) {
     const bool same = found.is_of(attempt);
     const bool keeps = same && fresh == kNoIndex;
-    const std::uint64_t parts =
-        std::max(same ? found.parts() : 0, ReportWord::parts_of(report.fraction));
+    const std::uint64_t said = same ? found.parts() : 0, parts = parts_asked(report, said);
     const std::uint32_t old = keeps ? kNoIndex : found.first_block();
     const std::uint64_t old_word =
         old < segment_.geometry().blocks ? segment_.block_word(old).load() : 0;
     self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
     self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
-    if (job.control.load() != word) {
+    const bool lost = job.control.load() != word;
+    if (lost || parts < said) {  // or another report came before it
       end_report(slot, true);
       intend_nothing();
-      return Outcome::kLost;
+      return lost ? Outcome::kLost : Outcome::kOk;
     }
     const ReportWord next = found.with(parts, attempt, keeps ? found.first_block() : fresh);
     if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;  // 3 PAIR report

@@ -14,7 +14,7 @@ namespace ojs_shm::engine {
 
 /// What the holder of a running job says of it.
 struct Report {
-  double fraction = 0;  ///< how far it is, 0..1
+  std::optional<double> fraction = 0.0;  ///< how far it is, 0..1; nothing: as far as before
   /// Whether these take the place of what was said before.
   bool has_texts = false;
   std::string_view message = {}, data = {};
@@ -46,9 +46,9 @@ struct ReportWord {
   static constexpr std::uint64_t mark_of(std::uint16_t attempt) {
     return 1 + attempt % Attempt::kMax;
   }
-  /// Of a fraction from 0 to 1.
+  /// Of a fraction from 0 to 1, to the nearest of them: what was read and is said again is the same.
   static constexpr std::uint64_t parts_of(double fraction) {
-    return static_cast<std::uint64_t>(std::clamp(fraction, 0.0, 1.0) * 10'000) + 1;
+    return static_cast<std::uint64_t>(std::clamp(fraction, 0.0, 1.0) * 10'000 + 0.5) + 1;
   }
   constexpr bool is_of(std::uint16_t attempt) const {
     return Attempt::get(word) == mark_of(attempt);

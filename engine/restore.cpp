@@ -108,7 +108,7 @@ Outcome Filler::remember(const PastJob& past, std::uint32_t slot, JobRecord& job
                            encode_report(past.report));
       if (texts == kNoIndex) return Outcome::kNoBlocks;
     }
-    signals = signals.with(ReportWord::parts_of(*past.progress + 0.00005), past.attempt, texts);
+    signals = signals.with(ReportWord::parts_of(*past.progress), past.attempt, texts);
   }
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
   job.signals.store(signals.word, Point::kNone);

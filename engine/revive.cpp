@@ -7,6 +7,8 @@
 
 namespace ojs_shm::engine {
 
+using shm::Point;
+
 /// A unique one needs its key again, for which it gives way to an enqueue that holds it.
 Outcome Filler::retry_dead(JobId id, JobState& found) {
   for (unsigned looks = 0; looks < kPatience; ++looks) {

@@ -155,7 +155,6 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
   return seize(best, store_.job(best), best_control, filling) ? best : scan(filling);
 }
 
-/// Ends a slot that this lane holds.
 [[gnu::noinline]] void SlotPool::free(std::uint32_t slot, Control held) {
   JobRecord& job = store_.job(slot);
   free_texts(slot, job);
@@ -169,11 +168,36 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
   hints_.give(slot);
 }
 
-[[gnu::noinline]] bool SlotPool::drop(std::uint32_t slot, Control found) {
+bool SlotPool::end(std::uint32_t slot, Control found) {
   std::uint64_t held = 0;
   if (!seize(slot, store_.job(slot), found, held)) return false;
   free(slot, Control(held));
   return true;
+}
+
+/// Twice as many batches are looked through as such jobs fill, which keeps the ring as short as twice
+/// what is there.
+[[gnu::noinline]] bool SlotPool::drop(std::uint32_t slot, Control found) {
+  if (!end(slot, found)) return false;
+  if (++dropped_ % (shm::kCellsPerChunk / 2) == 0) compact();
+  return true;
+}
+
+/// Takes the oldest batch out of the ring, and lists anew what is still there.
+void SlotPool::compact() {
+  const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+  if (batch == kNoIndex) return;
+  std::vector<std::pair<std::uint32_t, Control>> kept;
+  for (const Word& cell : segment_.chunk(batch).cell) {
+    const std::uint64_t word = cell.load();
+    if (shm::is_empty(word)) break;
+    const shm::Hint hint(word);
+    if (hint.index() >= store_.slots()) continue;
+    const Control found(store_.job(hint.index()).control.load());
+    if (is_spent(found) && found.tag() == hint.tag()) kept.emplace_back(hint.index(), found);
+  }
+  rings_.drop_batch(batch);
+  for (const auto& [slot, found] : kept) list(slot, found);
 }
 
 /// Of several that bring it at once one gets in. kDuplicate also when another is in the middle of
@@ -279,7 +303,7 @@ void SlotPool::rest() {
     const shm::Hint hint(word);
     if (hint.index() >= store_.slots()) continue;
     const Control found(store_.job(hint.index()).control.load());
-    if (is_spent(found) && found.tag() == hint.tag()) (void)drop(hint.index(), found);
+    if (is_spent(found) && found.tag() == hint.tag()) (void)end(hint.index(), found);
   }
   rings_.drop_batch(batch);
 }
@@ -302,7 +326,7 @@ bool SlotPool::drop_oldest_finished() {
     if (job.body_block.get() == kNoIndex && job.result_block.get() == kNoIndex &&
         job.errors_block.get() == kNoIndex && !ReportWord(job.signals.load()).has_texts())
       continue;
-    if (drop(slot, found)) return true;
+    if (end(slot, found)) return true;
   }
   return false;
 }

@@ -26,7 +26,8 @@ class SlotPool {
   std::uint32_t take(std::uint64_t& filling);
   /// Ends a slot that this lane holds.
   void free(std::uint32_t slot, Control held);
-  /// Ends a job that is over, with all that is kept of it; false when its slot is not as it was found.
+  /// Ends a job that is over, with all that is kept of it; false when its slot is not as it was found. What
+  /// such jobs leave in the ring of finished batches goes with the next ones.
   bool drop(std::uint32_t slot, Control found);
   /// Enters an id that the client supplied.
   Outcome add_id(JobId id, std::uint32_t slot);
@@ -98,6 +99,8 @@ class SlotPool {
     std::uint32_t count = 0;
   };
   std::uint32_t scan(std::uint64_t& filling);
+  bool end(std::uint32_t slot, Control found);
+  void compact();
   bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
   void recycle(std::uint32_t slot, JobRecord& job);
   void forget_id(std::uint32_t slot, const JobRecord& job);
@@ -120,7 +123,7 @@ class SlotPool {
   Filling filling_;
   Draining draining_;
   Flushed flushed_;
-  std::uint32_t made_ = 0;
+  std::uint32_t made_ = 0, dropped_ = 0;
 };
 
 }  // namespace ojs_shm::engine

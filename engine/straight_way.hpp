@@ -49,6 +49,7 @@ class StraightWay : protected Filler {
   void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
             bool lease_owned, std::uint64_t now, Fetched& out);
   Straight found_nothing(QueueRecord& queue, std::uint32_t q);
+  virtual void workflow_begins(const Membership& member) = 0;
 
   // ---- ending
   Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
@@ -71,6 +72,7 @@ class StraightWay : protected Filler {
   std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
 
  private:
+  void tell_start(const Start& start, const JobRecord& job, Control active);
   template <bool kKeyed>
   Straight put_straight(const PlainJob& spec, const JobForm& form, const NewAnnex* annex, JobId& id,
                         Outcome& outcome);

@@ -16,6 +16,17 @@ using shm::Point;
   body.resize(std::min<std::uint64_t>(size, std::uint64_t{store_.max_body()} + kInlineBytes));
 }
 
+/// Of a workflow's first job also that the workflow begins. The lease may have been ended meanwhile, and
+/// the slot used again.
+[[gnu::noinline]] void StraightWay::tell_start(const Start& start, const JobRecord& job,
+                                               Control active) {
+  if ((job.signals.load() & kMember) != 0) {
+    const Membership member = membership(job);
+    if (job.control.load() == active.word) workflow_begins(member);
+  }
+  tellings_.started(start);
+}
+
 /// Completes a claim: the record first, then the control word that makes the job active. What is
 /// copied out is read once, in the order in which it lies there.
 void StraightWay::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
@@ -72,8 +83,9 @@ void StraightWay::take(JobRecord& job, Control claimed, QueueTally& mine, std::u
                  now - std::min(now, out.available_at), out.slot);
   if (tellings_.on()) [[unlikely]]
     // a copy, so that the usual way keeps what it fetched in registers
-    tellings_.started(
-        {now, active.tag(), out.id, out.queue, out.attempt, out.max_attempts, out.rank});
+    tell_start({now, active.tag(), out.id, out.queue, out.attempt, out.max_attempts, out.rank,
+                WorkerKey(pool_worker_.pool_word())},
+               job, active);
   note_lease(deadline - now, now);
   if (near_.queue->attention.load() != 0) [[unlikely]]
     room_made(*near_.queue, near_.number);

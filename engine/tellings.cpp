@@ -2,6 +2,7 @@
 #include "engine/tellings.hpp"
 
 #include "engine/pool_look.hpp"
+#include "engine/workflow_look.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -37,7 +38,7 @@ OJS_SHM_INLINE void start(EventRecord& record, const Start* job) {
   set_job(record, job->id);
   set_facts(record, job->queue, job->attempt, job->max_attempts);
   record.tag.set(job->tag);
-  record.value.set(0);
+  record.value.set(job->worker.word);
 }
 
 OJS_SHM_INLINE void completion(EventRecord& record, const JobRecord* job, Control settled) {
@@ -125,6 +126,16 @@ std::uint64_t first_word(std::string_view& text) {
   log_.write(event);
 }
 
+EventFacts Tellings::of_workflow(EventKind kind, const JobRecord& head, Control control) {
+  EventFacts event;
+  event.kind = kind;
+  event.queue = head.queue.get();
+  event.job = head.id();
+  event.tag = control.tag();
+  event.attempt = static_cast<std::uint16_t>(members_of(head));
+  return event;
+}
+
 [[gnu::noinline]] void Tellings::paused(std::uint32_t queue, bool paused) {
   EventFacts event;
   event.kind = paused ? EventKind::kQueuePaused : EventKind::kQueueResumed;
@@ -204,6 +215,16 @@ std::uint64_t first_word(std::string_view& text) {
   event.job = {dead, by};
   event.tag = at_once;
   event.value = mended;
+  log_.write(event);
+}
+
+[[gnu::noinline]] void Tellings::bulk(EventKind kind, std::uint64_t jobs, std::uint64_t done,
+                                      bool atomic) {
+  EventFacts event;
+  event.kind = kind;
+  event.rank = atomic ? 1 : 0;
+  event.tag = jobs;
+  event.value = done;
   log_.write(event);
 }
 

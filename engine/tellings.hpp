@@ -10,6 +10,7 @@
 #include "engine/pool.hpp"
 #include "engine/pool_look.hpp"
 #include "engine/store.hpp"
+#include "engine/worker_record.hpp"
 
 namespace ojs_shm::engine {
 
@@ -29,6 +30,7 @@ struct Start {
   std::uint32_t queue;
   std::uint16_t attempt, max_attempts;
   std::uint8_t rank;
+  WorkerKey worker;
 };
 
 /// What the operations of one lane tell while a reader wants to know: right before the store that
@@ -60,6 +62,11 @@ class Tellings {
   void completed(const JobRecord& job, Control settled);
   void moved(JobId id, std::uint32_t queue, Control before, Control after);
 
+  // ---- workflows
+  /// Begins what is told of the workflow of that head, while that stands there.
+  static EventFacts of_workflow(EventKind kind, const JobRecord& head, Control control);
+  void about_workflow(const EventFacts& event) { log_.write(event); }
+
   // ---- queues and pools
   void paused(std::uint32_t queue, bool paused);
   void starved(std::uint32_t queue, std::uint64_t ms, std::uint64_t available);
@@ -75,6 +82,8 @@ class Tellings {
   /// About a registered worker.
   void about_worker(EventKind kind, std::string_view id, std::uint64_t tag, std::uint64_t value,
                     std::uint8_t rank = 0);
+  /// A request about so many jobs, of which it was done to `done`, all or none if it is `atomic`.
+  void bulk(EventKind kind, std::uint64_t jobs, std::uint64_t done, bool atomic);
   /// The event and, in further ones, the text.
   void with_text(EventFacts event, std::string_view text);
 

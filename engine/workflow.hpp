@@ -53,6 +53,9 @@ inline const WorkflowBits& bits_of(const JobRecord& head) {
   return *reinterpret_cast<const WorkflowBits*>(head.inline_bytes);
 }
 
+/// In the signals of a head: it was told that its first job began.
+constexpr std::uint64_t kBegan = 1;
+
 constexpr bool is_head(Control control) { return control.state() == kSlotHead; }
 constexpr WorkflowState workflow_state(Control head) {
   return static_cast<WorkflowState>(head.ring() & 3);

@@ -22,6 +22,33 @@ void Workflows::mark(const Membership& member, bool failed) {
   bits.done[member.member / 64].fetch_or(bit, Point::kMemberDone);  // PAIR member-done
 }
 
+void Workflows::begins(const Membership& member) {
+  const Control head = head_of(store_, member);
+  if (!is_head(head)) return;
+  JobRecord& record = store_.job(member.head);
+  if ((record.signals.load() & kBegan) != 0) return;
+  // A lane that stands still here until another head, or a job, has the slot, marks that: the one is not
+  // told to begin, the other is a part of 10,000 further.
+  // NO CRASH POINT: it says that this was told, as an event that a death leaves out is not
+  if ((record.signals.fetch_or(kBegan, Point::kNone) & kBegan) != 0) return;
+  actor_.tellings_.about_workflow(Tellings::of_workflow(EventKind::kWorkflowStarted, record, head));
+}
+
+/// Once its last bit is set, the head may be used again: what is told is read before. What has not ended
+/// is counted after, so that the last one to end finds nothing left.
+void Workflows::mark_ended(const Membership& member, bool failed, std::uint64_t ran_ms) {
+  const Control head = head_of(store_, member);
+  if (failed || !is_head(head) || !actor_.tellings_.on()) return mark(member, failed);
+  const JobRecord& record = store_.job(member.head);
+  EventFacts step = Tellings::of_workflow(EventKind::kWorkflowStepCompleted, record, head);
+  mark(member, false);
+  const unsigned left = members_left(record);
+  step.attempt = member.member;
+  step.max_attempts = static_cast<std::uint16_t>(is_head(head_of(store_, member)) ? left : 0);
+  step.value = ran_ms;
+  actor_.tellings_.about_workflow(step);
+}
+
 /// A bit that was missing while the head stood there is this lane's to set. One that was not may be
 /// another job's by now.
 void Workflows::mark_once(const Membership& member, bool failed) {
@@ -71,10 +98,6 @@ void Workflows::dropped(const Membership& member) {
 
 void Workflows::advance_dropped() {
   for (const Membership& member : std::exchange(dropped_, {})) advance(member);
-}
-
-void Workflows::tell(EventKind kind, std::uint32_t head, Control after) {
-  if (actor_.tellings_.on()) actor_.tellings_.tell(kind, store_.job(head), after);
 }
 
 void Workflows::advance(const Membership& member) {
@@ -148,6 +171,28 @@ bool Workflows::leave_out(const Membership& member, bool failed) {
   return true;
 }
 
+/// The member of a workflow that failed by which it did: the first whose job failed, if need be one by
+/// whose end others failed on which the outcome depends.
+std::uint16_t Workflows::failed_by(const WorkflowBits& bits) const {
+  std::uint64_t earliest = ~0ULL;
+  std::uint16_t by = 0;  // without their jobs, the first
+  while (by + 1U < graph_.members.size() && !bits.has_failed(by)) ++by;
+  const auto look_at = [&](std::uint16_t member) {
+    const WorkflowGraph::Member& at = graph_.members[member];
+    const JobRecord& job = store_.job(at.slot);
+    if (!bits.has_failed(member) || at.slot >= store_.slots() ||
+        job.generation.get() != at.generation || job.finished_at.get() >= earliest ||
+        job.finished_at.get() == 0)
+      return;
+    earliest = job.finished_at.get();
+    by = member;
+  };
+  if (graph_.result < graph_.sets.size())
+    for (const std::uint16_t member : graph_.sets[graph_.result]) look_at(member);
+  for (std::uint16_t i = 0; i < graph_.members.size() && earliest == ~0ULL; ++i) look_at(i);
+  return by;
+}
+
 /// 1. It runs and all are done: one cas ends it; 2. it was cancelled: its last member is through.
 /// The process that does the last of it lists what is left.
 void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
@@ -160,6 +205,8 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
     const bool failed = graph_.any_failed(graph_.result, bits_of(head));
     const WorkflowState end = failed ? WorkflowState::kFailed : WorkflowState::kCompleted;
     const Control ended = found.to(kSlotHead, static_cast<unsigned>(end), 0);
+    EventFacts told = Tellings::of_workflow(
+        failed ? EventKind::kWorkflowFailed : EventKind::kWorkflowCompleted, head, ended);
     std::uint64_t started = 0;
     for (const WorkflowGraph::Member& member : graph_.members) {
       const JobRecord& job = store_.job(member.slot);
@@ -167,16 +214,19 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
       if (job.generation.get() == member.generation && at != 0)
         started = started == 0 ? at : std::min(started, at);
     }
+    const std::uint64_t ended_at = store_.now_ms();
+    if (failed) told.attempt = failed_by(bits_of(head));
+    told.value = ended_at - std::min(ended_at, started != 0 ? started : head.created_at.get());
     // Others that saw the last bit may write the same.
     head.started_at.set(started);
-    head.finished_at.set(store_.now_ms());
+    head.finished_at.set(ended_at);
     if (!head.control.cas_once(found.word, ended.word, Point::kWorkflowEnded)) {
       // another process was faster, or has cancelled it
       const Control now = head_of(store_, {slot, generation, 0});
       if (!is_head(now) || workflow_state(now) != WorkflowState::kCancelled)
         return actor_.intend_nothing();
-    } else {
-      tell(failed ? EventKind::kWorkflowFailed : EventKind::kWorkflowCompleted, slot, ended);
+    } else if (actor_.tellings_.on()) {
+      actor_.tellings_.about_workflow(told);
     }
   }
   close(slot);  // 2
@@ -214,9 +264,12 @@ Outcome Workflows::cancel(JobId id, WorkflowState& found) {
     if (!runs(control)) return Outcome::kWrongState;
     const Control cancelled =
         control.to(kSlotHead, static_cast<unsigned>(WorkflowState::kCancelled), 0);
-    head.finished_at.set(store_.now_ms());
+    const std::uint64_t now = store_.now_ms();
+    EventFacts told = Tellings::of_workflow(EventKind::kWorkflowCancelled, head, cancelled);
+    told.value = now - std::min(now, head.created_at.get());
+    head.finished_at.set(now);
     if (!head.control.cas_once(control.word, cancelled.word, Point::kWorkflowEnded)) continue;
-    tell(EventKind::kWorkflowCancelled, slot, cancelled);
+    if (actor_.tellings_.on()) actor_.tellings_.about_workflow(told);
     sweep_cancelled(slot, generation);
     return Outcome::kOk;
   }

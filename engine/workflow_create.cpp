@@ -26,9 +26,12 @@ Workflows& Actor::workflows() {
   if (!workflows_) workflows_ = std::make_unique<Workflows>(*this);
   return *workflows_;
 }
-void Actor::mark_member(const Membership& member, bool failed) { workflows().mark(member, failed); }
+void Actor::mark_member(const Membership& member, bool failed, std::uint64_t ran_ms) {
+  workflows().mark_ended(member, failed, ran_ms);
+}
 void Actor::advance_workflow(const Membership& member) { workflows().advance(member); }
 void Actor::drop_member(const Membership& member) { workflows().dropped(member); }
+void Actor::workflow_begins(const Membership& member) { workflows().begins(member); }
 
 Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   const LimitsHold hold(store_, actor_.limits_held(), workflow.jobs);
@@ -84,7 +87,6 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
     const Control filling(control.load());
     control.store(filling.to(kSlotWaiting, filling.ring(), 0).word, Point::kSlotMoved);
   }
-  tell(EventKind::kWorkflowStarted, head, born);
   for (std::uint16_t i = 0; i < slots.size(); ++i)
     if (workflow.starts(i)) publish_root(slots[i]);
   for (std::uint16_t i = 0; i < slots.size(); ++i) {

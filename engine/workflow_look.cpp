@@ -2,6 +2,7 @@
 #include "engine/workflow_look.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/job_look.hpp"
 #include "shm/blocks.hpp"
@@ -17,6 +18,13 @@ bool all_done(const JobRecord& head) {
     if ((bits.done[i].load() & all) != all) return false;  // PAIR member-done
   }
   return members != 0;
+}
+
+unsigned members_left(const JobRecord& head) {
+  unsigned done = 0;
+  for (const Word& word : bits_of(head).done)
+    done += static_cast<unsigned>(std::popcount(word.load()));
+  return members_of(head) - std::min(members_of(head), done);
 }
 
 Control head_of(const Store& store, const Membership& member) {

@@ -18,6 +18,8 @@ inline unsigned members_of(const JobRecord& head) {
   return members < kMostMembers ? members : kMostMembers;
 }
 bool all_done(const JobRecord& head);
+/// How many have not ended.
+unsigned members_left(const JobRecord& head);
 
 /// The head's control word while it is the head that the member means; else a free slot's.
 Control head_of(const Store& store, const Membership& member);

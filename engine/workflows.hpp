@@ -25,8 +25,12 @@ class Workflows {
   /// kWrongState: it has ended, as `found` says. Waiting members are cancelled; active ones may end.
   Outcome cancel(JobId id, WorkflowState& found);
 
+  /// Told of each member that begins: the first one's beginning is the workflow's.
+  void begins(const Membership& member);
   /// The member has ended, and this lane's intent names it: its bits.
   void mark(const Membership& member, bool failed);
+  /// mark(), and tells it of one that completed after so many ms.
+  void mark_ended(const Membership& member, bool failed, std::uint64_t ran_ms);
   /// Lets run what may run now that the member has ended, and ends the workflow after its last.
   void advance(const Membership& member);
 
@@ -68,7 +72,7 @@ class Workflows {
   void end_if_done(std::uint32_t head, std::uint32_t generation);
   void sweep_cancelled(std::uint32_t head, std::uint32_t generation);
   bool know(std::uint32_t head, std::uint32_t generation);
-  void tell(EventKind kind, std::uint32_t head, Control after);
+  std::uint16_t failed_by(const WorkflowBits& bits) const;
 
   /// A graph that was read, and whose it is.
   struct Known {

@@ -80,6 +80,7 @@ static int a_job_from_enqueue_to_ack(void) {
   CHECK(state_is(&here, id, "active") && ojs_shm_cancel_requested(here.job) == 0);
   CHECK_OK(here.worker, ojs_shm_progress(here.worker, here.job, 0.5));
   CHECK_OK(here.worker, ojs_shm_progress_texts(here.worker, here.job, 0.6, "more", "[6]", 0));
+  CHECK_OK(here.worker, ojs_shm_progress_texts(here.worker, here.job, 0.1, "behind", NULL, 0));
   CHECK_OK(here.worker, ojs_shm_heartbeat(here.worker, here.job, 3600000, &deadline));
   CHECK(deadline > fields.started_at_ms);
   CHECK(ojs_shm_wait(here.producer, id, 0, NULL, 0) == OJS_SHM_E_TIMEOUT);
@@ -87,7 +88,7 @@ static int a_job_from_enqueue_to_ack(void) {
   CHECK(ojs_shm_ack(here.worker, here.job, NULL, 0) == OJS_SHM_E_LOST);
   CHECK_OK(here.producer, ojs_shm_wait(here.producer, id, -1, here.text, sizeof here.text));
   CHECK(strstr(here.text, "\"state\":\"completed\"") != NULL &&
-        strstr(here.text, "{\"sent\":true}") != NULL);
+        strstr(here.text, "{\"sent\":true}") != NULL && strstr(here.text, "\"more\"") != NULL);
   return close_room(&here, "whole");
 }
 

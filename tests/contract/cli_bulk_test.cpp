@@ -119,7 +119,10 @@ TEST(CliBulk, jobs_that_are_over_are_dropped_by_id_and_by_their_end) {
   const std::string waiting_id = segment.enqueue({"-t", "t", "--queue", "b"});
   EXPECT_EQ(segment.cli({"drop"}).exit_code, 2);
   EXPECT_EQ(segment.cli({"drop", waiting_id}).exit_code, 5);
-  EXPECT_EQ(segment.cli({"drop", "--ended-ago", "1h"}).out, "0 jobs dropped\n");
+  for (const char* ago : {"1h", "1000000d"}) {  // the latter before there was time
+    EXPECT_EQ(segment.cli({"drop", "--ended-ago", ago}).out, "0 jobs dropped\n");
+    EXPECT_EQ(segment.cli({"drop", "--older-than", ago}).out, "0 jobs dropped\n");
+  }
   EXPECT_EQ(lines_of(segment.cli({"list", "--error-type", "exit"}).out).size(), 1U);
   const std::string done = lines_of(segment.cli({"list", "--state", "completed"}).out)[0];
   EXPECT_EQ(segment.cli({"drop", done.substr(0, done.find('\t'))}).exit_code, 0);

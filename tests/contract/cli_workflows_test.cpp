@@ -83,12 +83,16 @@ TEST(CliWorkflows, those_whom_a_command_starts_can_read_the_results_before_it) {
   EXPECT_NE(got.find(R"("result":[7])"), std::string::npos) << got;
 }
 
-TEST(CliWorkflows, an_event_names_it) {
+TEST(CliWorkflows, events_name_it_and_its_steps) {
   const LiveSegment segment({"--events"});
   const std::string id = run_workflow(segment, kChain);
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "true"}).exit_code, 0);
   const Finished told = segment.cli({"events"});
-  EXPECT_NE(told.out.find("workflow.started"), std::string::npos) << told.out;
-  EXPECT_NE(told.out.find(id), std::string::npos) << told.out;
+  for (const char* type : {"workflow.started", "workflow.step_completed", "workflow.completed"})
+    EXPECT_NE(told.out.find(type), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find(id + ": "), std::string::npos) << "with the step: " << told.out;
+  const std::string printed = segment.cli({"events", "--json"}).out;
+  EXPECT_NE(printed.find(R"("step_type":"b")"), std::string::npos) << printed;
 }
 
 TEST(CliWorkflows, misspelt_members_are_told_or_refused) {

@@ -262,7 +262,10 @@ void Visitor::get(Input& input) {
 }
 void Visitor::retry_dead(Input& input) { (void)admin_->retry_dead(some_id(input)); }
 void Visitor::drop_dead(Input& input) { (void)admin_->drop_dead(some_id(input)); }
-void Visitor::drop(Input& input) { (void)admin_->drop(some_id(input)); }
+void Visitor::drop(Input& input) {
+  (void)admin_->drop(some_id(input));
+  admin_->tell_bulk(BulkKind::kDelete, input.byte(), input.byte());
+}
 
 void Visitor::set_queue(Input& input) {
   QueueSettings settings;

@@ -102,7 +102,7 @@ void BesideStopped::kill_beside(const Operation& killed, const Operation& stoppe
       EXPECT_TRUE(end.empty() || rests->threw()) << "the stopped one " << end;
       refused += rests->threw();
       examine(killed.name + " beside " + stopped.name, quiet.segment, Others::kWork);
-      if (!kills.drops() && !stops.drops()) {
+      if (!kills.ends_any_number() && !stops.ends_any_number()) {
         EXPECT_LE(lost(before, quiet.segment), most(kills) + most(stops))
             << "who ended the others?";
       }

@@ -96,9 +96,9 @@ Trace::Trace(const Operation& operation, const SegmentName& where, bool doubts) 
     }
     if (const std::string problem = child->finish(); !problem.empty())
       throw std::runtime_error(operation.name + " " + problem);
-    drops_ = operation.ends_all;
+    ends_any_number_ = operation.ends_all;
     for (const QueueInfo& queue : Observer::attach(quiet.segment).value().queues())
-      drops_ = drops_ || queue.strategy == BackpressureStrategy::kDropOldest;
+      ends_any_number_ = ends_any_number_ || queue.strategy == BackpressureStrategy::kDropOldest;
     ends_ = ended(before, quiet.segment);
   }
   if (const auto removed = remove_segment(where, Removal::kWithJobs); !removed.ok())

@@ -35,7 +35,7 @@ class Trace {
   }  ///< of them in this program, not in the system's libraries
   std::size_t ends() const { return ends_; }  ///< how many of the jobs that stood there before
   /// Whether it ends more jobs where there are more: it ends all, or its full queue drops others.
-  bool drops() const { return drops_; }
+  bool ends_any_number() const { return ends_any_number_; }
   /// How many changes others have seen after n instructions.
   std::uint32_t changes(std::size_t n) const { return seen_[n]; }
   std::uint32_t changes() const { return seen_.back(); }
@@ -53,7 +53,7 @@ class Trace {
   std::vector<std::uint32_t> which_;
   std::vector<std::uint32_t> seen_;
   std::size_t own_ = 0, ends_ = 0;
-  bool drops_ = false;
+  bool ends_any_number_ = false;
   std::unordered_map<std::uintptr_t, std::uint32_t> numbers_;
 };
 

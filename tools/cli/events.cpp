@@ -59,13 +59,16 @@ std::string detail_of(const Event& event) {
   if (event.type == "scheduling.rebalanced")
     return fmt::format("{}: {} -> {}", event.pool, event.previous_strategy, event.new_strategy);
   if (event.type == "dead_letter.pruned") return fmt::format("{} dropped", event.count);
+  if (event.type.starts_with("bulk.")) return fmt::format("{} of {}", event.done, event.count);
   if (event.type == "queue.deleted") return fmt::format("{} discarded", event.count);
   if (event.type == "job.timeout" || event.type == "job.stalled")
     return fmt::format("after {} ms of {}", event.duration_ms, event.limit_ms);
-  if (!event.worker_id.empty())
+  if (event.job_id.empty() && !event.worker_id.empty())
     return event.reason.empty() ? event.worker_id
                                 : fmt::format("{}: {}", event.worker_id, event.reason);
-  if (event.job_id.empty() && !event.workflow_id.empty()) return event.workflow_id;
+  if (!event.workflow_id.empty())
+    return event.step_id.empty() ? event.workflow_id
+                                 : fmt::format("{}: {}", event.workflow_id, event.step_id);
   if (!event.cron_name.empty())
     return event.reason.empty() ? event.cron_name
                                 : fmt::format("{}: {}", event.cron_name, event.reason);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/filter.hpp"
 
+#include <algorithm>
+
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/quantity.hpp"
@@ -46,8 +48,9 @@ JobFilter filter_of(const FilterFlags& flags, const Observer& observer) {
   if (!flags.tenant.empty()) filter.tenant = flags.tenant;
   if (!flags.priority.empty()) filter.priority = parse_priority(observer, flags.priority);
   filter.error_type = flags.error_type;
-  const auto ago = [](const std::string& duration) {
-    return shell::unix_now_ms() - shell::must(shell::parse_duration_ms(duration));
+  const auto ago = [](const std::string& duration) {  // never 0, which would choose all
+    const std::uint64_t now = shell::unix_now_ms();
+    return now - std::min(now - 1, shell::must(shell::parse_duration_ms(duration)));
   };
   if (!flags.older_than.empty()) filter.created_before_ms = ago(flags.older_than);
   if (!flags.ended_ago.empty()) filter.ended_before_ms = ago(flags.ended_ago) + 1;

@@ -23,12 +23,13 @@ State state_named(const std::string& name) {
   throw invalid_request("'" + name.substr(0, 64) + "' is not a state of a job", "state");
 }
 
+/// Never 0, which would choose all.
 std::uint64_t time_of(Desk& desk, const std::string& text, std::string_view field) {
   const ParsedMs parsed = parse_time(text, static_cast<std::int64_t>(desk.now_ms()));
   if (!parsed || parsed.ms < 0)
     throw invalid_request(std::string(field) + " must be a time such as 2026-01-27T12:00:00Z",
                           field);
-  return static_cast<std::uint64_t>(parsed.ms);
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
 }
 
 /// Which jobs are meant; `since` is not in the segment's own filter.
@@ -176,9 +177,23 @@ Choice confirmed(Desk& desk, const Request& request) {
   const Body body(request);
   if (!body.flag("confirm").value_or(false))
     throw invalid_request("many jobs at once are changed only with \"confirm\": true", "confirm");
+  const auto check = [](const Body& from, std::initializer_list<std::string_view> known,
+                        std::string_view where) {
+    for (const json::Member& member : from.members()) {
+      const std::string value = json::compact(member.value);
+      if (value == "null" || value == "\"\"" ||
+          std::ranges::find(known, member.name) == known.end())
+        throw invalid_request(std::string(where) + member.name.substr(0, 64) + " chooses no jobs",
+                              member.name);
+    }
+  };
+  check(body, {"filter", "confirm"}, "");
   Choice choice;
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    choice.filter.tenant = std::string(tenant);
   const auto filter = body.object("filter");
   if (!filter) return choice;
+  check(*filter, {"queue", "state", "type", "since", "until", "tenant"}, "filter.");
   if (const auto queue = filter->text("queue")) choice.filter.queue = *queue;
   if (const auto state = filter->text("state")) choice.filter.state = state_named(*state);
   if (const auto type = filter->text("type")) choice.choose_type(*type);
@@ -186,7 +201,12 @@ Choice confirmed(Desk& desk, const Request& request) {
     choice.since_ms = time_of(desk, *since, "filter.since");
   if (const auto until = filter->text("until"))
     choice.filter.created_before_ms = time_of(desk, *until, "filter.until");
-  if (const auto tenant = filter->text("tenant")) choice.filter.tenant = *tenant;
+  if (const auto tenant = filter->text("tenant")) {
+    if (choice.filter.tenant && *choice.filter.tenant != *tenant)
+      throw invalid_request("X-OJS-Tenant and filter.tenant name different tenants",
+                            "filter.tenant");
+    choice.filter.tenant = *tenant;
+  }
   return choice;
 }
 
@@ -206,6 +226,10 @@ Reply in_bulk(Desk& desk, const Choice& choice, std::string_view action, Change 
     if (!done && errors.size() < 100) errors.emplace_back(job.id, done.error().message);
   }
   desk.hall.jobs_came();
+  desk.admin.tell_bulk(action == "retry"    ? BulkKind::kRetry
+                       : action == "cancel" ? BulkKind::kCancel
+                                            : BulkKind::kDelete,
+                       static_cast<std::uint64_t>(matched), static_cast<std::uint64_t>(succeeded));
   return ok(object([&](json::ObjectWriter& writer) {
     writer.text("action", action);
     writer.number("matched", matched);

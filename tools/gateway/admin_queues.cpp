@@ -101,7 +101,8 @@ std::uint64_t moment_before(Desk& desk, const Body& body) {
     if (const ParsedMs moment = parse_time(*text, 0); moment && moment.ms > 0)
       return static_cast<std::uint64_t>(moment.ms);
   const auto age = body.milliseconds("older_than");
-  return age ? desk.now_ms() - std::min<std::uint64_t>(desk.now_ms(), *age) : 0;
+  const std::uint64_t now = desk.now_ms();
+  return age ? now - std::min<std::uint64_t>(now - 1, *age) : 0;
 }
 
 State purgeable(const std::string& name) {
@@ -128,6 +129,8 @@ Reply purge(Desk& desk, const Request& request) {
   std::vector<std::pair<BulkAction, JobFilter>> steps;
   for (const std::string& name : *states) {
     JobFilter one{.queue = queue, .state = purgeable(name)};
+    if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+      one.tenant = std::string(tenant);
     const bool over = is_terminal(*one.state);
     (over ? one.ended_before_ms : one.created_before_ms) = before;
     steps.emplace_back(over ? BulkAction::kDrop : BulkAction::kCancel, std::move(one));

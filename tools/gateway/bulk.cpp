@@ -23,14 +23,14 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kMost = 1000;
+constexpr std::size_t kMost = 1000, kMostByFilter = 10'000;
 
-void check_size(std::size_t items) {
-  if (items <= kMost) return;
+void check_size(std::size_t items, std::size_t most = kMost) {
+  if (items <= most) return;
   Fault fault{.status = 413, .code = "BATCH_SIZE_EXCEEDED"};
-  fault.message = fmt::format("batch size {} exceeds the maximum of {}", items, kMost);
-  fault.members = {{"max_batch_size", std::to_string(kMost)}};
-  fault.headers = {{"X-OJS-Max-Batch-Size", std::to_string(kMost)}};
+  fault.message = fmt::format("batch size {} exceeds the maximum of {}", items, most);
+  fault.members = {{"max_batch_size", std::to_string(most)}};
+  fault.headers = {{"X-OJS-Max-Batch-Size", std::to_string(most)}};
   throw fault;
 }
 
@@ -135,6 +135,7 @@ asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit)
     put_each(desk, entries);
   const auto failed = static_cast<std::size_t>(
       std::ranges::count_if(entries, [](const Entry& each) { return each.failed.has_value(); }));
+  desk.admin.tell_bulk(BulkKind::kEnqueue, entries.size(), entries.size() - failed, atomic);
   Reply reply{.status = status_of(entries.size() - failed, failed, 201)};
   reply.headers.emplace_back("X-OJS-Batch-Size", std::to_string(entries.size()));
   reply.body = object([&](json::ObjectWriter& writer) {
@@ -153,6 +154,7 @@ asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit)
 
 /// What is done to each job, and to which it can be done.
 struct Change {
+  BulkKind kind;
   std::string_view done;  ///< "cancelled"
   std::vector<State> states, unless_said;
   std::function<Status(const std::string& id, State state)> act;
@@ -185,10 +187,15 @@ std::vector<State> states_of(const Body& filter, const Change& change) {
 
 /// Whether the job's meta has all of these members.
 bool has_meta(const JobInfo& job, const Body& wanted) {
-  if (job.extra.empty() || !json::check(job.extra)) return wanted.members().empty();
-  const auto meta = Body(json::trim(job.extra), "").object("meta");
+  const auto is_object = [](std::string_view text) {
+    return json::check(text) && json::kind_of(json::trim(text)) == json::Kind::kObject;
+  };
+  if (!is_object(job.extra)) return false;
+  const auto text = Body(json::trim(job.extra), "").raw("meta");
+  if (!text || !is_object(*text)) return false;
+  const Body meta(*text, "");
   return std::ranges::all_of(wanted.members(), [&](const json::Member& member) {
-    const auto value = meta ? meta->raw(member.name) : std::nullopt;
+    const auto value = meta.raw(member.name);
     return value && json::compact(*value) == json::compact(member.value);
   });
 }
@@ -197,9 +204,15 @@ std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& 
                                 const Change& change) {
   static constexpr std::string_view kKnown[] = {
       "type", "queue", "state", "enqueued_before", "enqueued_after", "priority", "meta"};
-  for (const json::Member& member : filter.members())
-    if (std::ranges::find(kKnown, member.name) == std::end(kKnown))
+  for (const json::Member& member : filter.members()) {
+    const std::string value = json::compact(member.value);
+    const bool says_nothing = value == "null" || value == "\"\"" || value == "{}" || value == "[]";
+    if (says_nothing || std::ranges::find(kKnown, member.name) == std::end(kKnown))
       throw invalid_request(fmt::format("filter.{} chooses no jobs", member.name), member.name);
+  }
+  if (filter.members().empty())
+    throw invalid_request("a filter names at least one member of the jobs that it chooses",
+                          "filter");
   JobFilter wanted{.queue = filter.text("queue").value_or(""),
                    .type = filter.text("type").value_or(""),
                    .priority = filter.integer("priority")};
@@ -209,12 +222,19 @@ std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& 
                       after = moment(filter, "enqueued_after", 0);
   const auto meta = filter.object("meta");
   std::vector<std::string> ids;
+  const bool looks_inside = meta || before != ~0ULL || after != 0;
   for (const State state : states_of(filter, change)) {
     wanted.state = state;
-    for (const JobInfo& job : desk.observer.list(wanted))
-      if (job.enqueued_at_ms < before && job.enqueued_at_ms >= after &&
-          (!meta || has_meta(job, *meta)))
-        ids.push_back(job.id);
+    for (const BriefJob& brief : desk.observer.brief_list({.filter = wanted, .falls = false})) {
+      if (looks_inside) {
+        const auto job = desk.observer.get(brief.id);
+        if (!job || job->enqueued_at_ms >= before || job->enqueued_at_ms < after ||
+            (meta && !has_meta(*job, *meta)))
+          continue;
+      }
+      ids.push_back(brief.id);
+      check_size(ids.size(), kMostByFilter);
+    }
   }
   return ids;
 }
@@ -259,6 +279,7 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
     }));
   }
   desk.hall.jobs_came();
+  desk.admin.tell_bulk(change.kind, ids->size(), ids->size() - skipped);
   Reply reply{.status = status_of(ids->size() - skipped, skipped, 200)};
   reply.headers.emplace_back("X-OJS-Batch-Size", std::to_string(ids->size()));
   reply.body = object([&](json::ObjectWriter& writer) {
@@ -274,7 +295,8 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
 Reply cancel(Desk& desk, const Request& request) {
   return change_each(
       desk, request,
-      {.done = "cancelled",
+      {.kind = BulkKind::kCancel,
+       .done = "cancelled",
        .states = {State::kAvailable, State::kScheduled, State::kRetryable, State::kPending},
        .unless_said = {State::kAvailable, State::kScheduled},
        .act = [&](const std::string& id, State) -> Status {
@@ -285,7 +307,8 @@ Reply cancel(Desk& desk, const Request& request) {
 
 Reply retry(Desk& desk, const Request& request) {
   return change_each(desk, request,
-                     {.done = "retried",
+                     {.kind = BulkKind::kRetry,
+                      .done = "retried",
                       .states = {State::kDiscarded, State::kRetryable},
                       .unless_said = {State::kDiscarded, State::kRetryable},
                       .act = [&](const std::string& id, State state) {
@@ -297,7 +320,8 @@ Reply retry(Desk& desk, const Request& request) {
 Reply remove(Desk& desk, const Request& request) {
   const std::vector<State> over = {State::kCompleted, State::kCancelled, State::kDiscarded};
   return change_each(desk, request,
-                     {.done = "deleted",
+                     {.kind = BulkKind::kDelete,
+                      .done = "deleted",
                       .states = over,
                       .unless_said = over,
                       .act = [&](const std::string& id, State) { return desk.admin.drop(id); }});

@@ -26,12 +26,13 @@ constexpr std::uint32_t kMostDeadLetters = 1U << 24;  // as many as a segment ha
 constexpr std::array<std::string_view, 6> kChoosing = {"queue", "type",  "error_type",
                                                        "since", "until", "older_than"};
 
+/// Never 0, which would choose all.
 std::uint64_t moment(std::string_view name, const std::string& text) {
   const ParsedMs parsed = parse_time(text, 0);
   if (!parsed || parsed.ms < 0 || text.starts_with('+'))
     throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
                           std::string(name));
-  return static_cast<std::uint64_t>(parsed.ms);
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
 }
 
 /// `since` and `until` are of when they were discarded. Source: ojs-dead-letter 6.2, 9.1.
@@ -39,9 +40,13 @@ void choose(JobFilter& filter, std::string_view name, const std::string& value) 
   if (name == "queue") filter.queue = value;
   if (name == "type") filter.type = value;
   if (name == "error_type") filter.error_type = value;
-  if (name == "since") filter.ended_from_ms = moment(name, value);
-  if (name == "until") filter.ended_before_ms = moment(name, value) + 1;
-  if (name == "older_than") filter.ended_before_ms = moment(name, value);
+  const auto until = [&](std::uint64_t ms) {
+    filter.ended_before_ms =
+        filter.ended_before_ms == 0 ? ms : std::min(filter.ended_before_ms, ms);
+  };
+  if (name == "since") filter.ended_from_ms = std::max(filter.ended_from_ms, moment(name, value));
+  if (name == "until") until(moment(name, value) + 1);
+  if (name == "older_than") until(moment(name, value));
 }
 
 /// Which dead letters a request is about, as far as its query says it.
@@ -181,15 +186,17 @@ JobFilter chosen(const Request& request) {
   const auto take = [&](const Body& from, bool is_filter) {
     for (const json::Member& member : from.members()) {
       if (!is_filter && (member.name == "filter" || member.name == "confirm")) continue;
-      check(member.name, member.value);
-      if (const auto value = from.text(member.name)) {
-        check(member.name, *value);
-        choose(filter, member.name, *value);
-      }
+      const std::string value = from.text(member.name).value_or("");
+      check(member.name, value);
+      choose(filter, member.name, value);
     }
   };
   take(body, false);
-  if (const auto inner = body.object("filter")) take(*inner, true);
+  if (const auto inner = body.object("filter"))
+    take(*inner, true);
+  else if (std::ranges::any_of(body.members(),
+                               [](const auto& each) { return each.name == "filter"; }))
+    throw invalid_request("filter chooses no dead letters", "filter");
   return filter;
 }
 

@@ -22,7 +22,7 @@ namespace ojs_shm::gateway {
 class Hall {
  public:
   Hall(Options options, Segment segment)
-      : options_(std::move(options)), segment_(std::move(segment)), tape_(segment_) {}
+      : options_(std::move(options)), segment_(std::move(segment)), tape_(segment_, notes_) {}
 
   const Options& options() const { return options_; }
   const Segment& segment() const { return segment_; }

@@ -9,15 +9,43 @@
 namespace ojs_shm::gateway {
 namespace {
 
-/// `meta.trace_id` of a job's members, as JSON; empty: there is none.
+bool may_have_trace(std::string_view extra) {
+  return extra.find("trace_id") != extra.npos || extra.find("traceparent") != extra.npos;
+}
+
+/// The trace of a `traceparent`; empty: it is none. Source: W3C Trace Context, 3.2.
+std::string trace_in(std::string_view parent) {
+  constexpr std::string_view kForm = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-00";
+  constexpr std::size_t kBegin = 3, kDigits = 32;
+  if (parent.size() < kForm.size() || parent.starts_with("ff")) return {};
+  // a later version may go on behind another hyphen
+  if (parent.size() > kForm.size() && (parent.starts_with("00") || parent[kForm.size()] != '-'))
+    return {};
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const bool digit =
+        (parent[i] >= '0' && parent[i] <= '9') || (parent[i] >= 'a' && parent[i] <= 'f');
+    if (kForm[i] == '-' ? parent[i] != '-' : !digit) return {};
+  }
+  const std::string_view trace = parent.substr(kBegin, kDigits);
+  if (trace.find_first_not_of('0') == trace.npos) return {};
+  return "\"" + std::string(trace) + "\"";
+}
+
+/// `meta.trace_id` of a job's members as JSON, else that of its `traceparent`; empty: it has none.
 std::string trace_of(std::string_view extra) {
-  if (extra.find("trace_id") == std::string_view::npos || !json::check(extra)) return {};
+  if (!may_have_trace(extra) || !json::check(extra) ||
+      json::kind_of(json::trim(extra)) != json::Kind::kObject)
+    return {};
+  std::string by_parent;
   for (const json::Member& member : json::members_of(json::trim(extra))) {
     if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;
-    for (const json::Member& meta : json::members_of(member.value))
+    for (const json::Member& meta : json::members_of(member.value)) {
       if (meta.name == "trace_id") return json::compact(meta.value);
+      if (meta.name == "traceparent")
+        by_parent = trace_in(json::string_of(meta.value).value_or(""));
+    }
   }
-  return {};
+  return by_parent;
 }
 
 }  // namespace
@@ -35,7 +63,7 @@ KnownJob& JobBook::place_of(const std::string& id) {
 }
 
 void JobBook::note(std::string_view id, std::string_view type, std::string_view extra) {
-  if (extra.find("tenant_id") == extra.npos && extra.find("trace_id") == extra.npos) return;
+  if (extra.find("tenant_id") == extra.npos && !may_have_trace(extra)) return;
   KnownJob job{.type = std::string(type), .tenant = tenant_of(extra), .trace = trace_of(extra)};
   if (job.tenant.empty() && job.trace.empty()) return;
   const std::lock_guard lock(mutex_);

@@ -16,7 +16,7 @@ namespace ojs_shm::gateway {
 /// What events say of a job beside what the segment wrote into them.
 struct KnownJob {
   std::string type, tenant;
-  std::string trace = {};           ///< `meta.trace_id`, JSON; empty: it has none
+  std::string trace = {};           ///< JSON; empty: it has none
   std::optional<State> state = {};  ///< after the last event that the tape read
 };
 

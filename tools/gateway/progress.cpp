@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How far a running job is, as its worker tells. Source: ojs-progress.
+#include <spdlog/fmt/chrono.h>
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <ctime>
 #include <optional>
 
 #include "tools/gateway/body.hpp"
@@ -14,14 +18,17 @@
 namespace ojs_shm::gateway {
 namespace {
 
+/// Below 0: it has reported none.
+double progress_of(const JobInfo& job) {
+  return job.state == State::kCompleted ? 1.0 : std::min(job.progress, 1.0);
+}
+
 std::string progress_text(const JobInfo& job) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("job_id", job.id);
     writer.text("state", state_name(job.state));
-    if (job.state == State::kCompleted)
-      writer.number("progress", 1.0);
-    else if (job.progress >= 0)
-      writer.number("progress", std::min(job.progress, 1.0));
+    if (const double progress = progress_of(job); progress >= 0)
+      writer.number("progress", progress);
     else
       writer.value("progress", "null");
     if (!job.progress_message.empty())
@@ -36,20 +43,38 @@ std::string progress_text(const JobInfo& job) {
   });
 }
 
+/// As a header has it. Source: RFC 9110, 5.6.7.
+std::string print_http_date(std::uint64_t unix_ms) {
+  constexpr std::uint64_t kSecond = 1000;
+  const auto seconds = static_cast<std::time_t>(unix_ms / kSecond);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", parts);
+}
+
+/// Source: ojs-progress 7.1, 10.3.
+Reply progress_reply(const JobInfo& job) {
+  Reply reply = ok(progress_text(job));
+  reply.headers.emplace_back("Cache-Control", "no-cache");
+  if (const double progress = progress_of(job); progress >= 0)
+    reply.headers.emplace_back("X-OJS-Progress", fmt::format("{}", progress));
+  if (job.progress_at_ms != 0)
+    reply.headers.emplace_back("Last-Modified", print_http_date(job.progress_at_ms));
+  return reply;
+}
+
 /// Only a running job moves on; a report that comes late changes nothing.
 Reply take_report(Desk& desk, const Request& request, const std::string& id,
                   std::optional<double> fraction, const Body& body) {
   const JobInfo job = job_of(desk, request, id);
-  if (job.state != State::kActive) return ok(progress_text(job));
-  const double reported = std::clamp(fraction.value_or(job.progress), 0.0, 1.0);
-  if (reported < job.progress)
-    return ok(progress_text(job));  // ignored as a whole: ojs-progress 5.1
+  if (job.state != State::kActive) return progress_reply(job);
+  if (fraction) fraction = std::clamp(*fraction, 0.0, 1.0);
   const std::string data = json::compact(body.raw("data").value_or(""));
   const Status moved =
-      desk.proxy.progress(id, job.fence, reported, body.text("message").value_or(""), data);
+      desk.proxy.progress(id, job.fence, fraction, body.text("message").value_or(""), data);
   if (!moved && moved.code() != Code::kWrongState && moved.code() != Code::kLost)
     throw fault_of(moved.error(), id);
-  return ok(progress_text(job_of(desk, request, id)));
+  return progress_reply(job_of(desk, request, id));
 }
 
 Reply put_progress(Desk& desk, const Request& request) {
@@ -69,7 +94,7 @@ Reply post_progress(Desk& desk, const Request& request) {
 }
 
 Reply get_progress(Desk& desk, const Request& request) {
-  return ok(progress_text(job_of(desk, request, request.names[0])));
+  return progress_reply(job_of(desk, request, request.names[0]));
 }
 
 }  // namespace

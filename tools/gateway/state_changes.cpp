@@ -64,6 +64,13 @@ std::optional<StateChange> state_change(JobBook& book, const Observer& observer,
   return {};
 }
 
+bool ends_job(const Event& event) {
+  if (event.job_id.empty()) return false;
+  for (const Rule& rule : kRules)
+    if (rule.type == event.type) return is_terminal(rule.to);
+  return false;
+}
+
 StateChange last_change(const JobInfo& job) {
   StateChange change{job.previous_state, job.state};
   if (change.from) return change;

@@ -20,6 +20,8 @@ struct StateChange {
 /// new, or its state stays.
 std::optional<StateChange> state_change(JobBook& book, const Observer& observer,
                                         const Event& event);
+/// Whether it leads its job into a final state.
+bool ends_job(const Event& event);
 /// How a job got into its final state.
 StateChange last_change(const JobInfo& job);
 std::string print_state_change(const StateChange& change, const std::string& job,

@@ -14,12 +14,12 @@ bool among(const std::vector<std::string>& wanted, const std::string& text) {
   return wanted.empty() || std::ranges::find(wanted, text) != wanted.end();
 }
 
-/// "job.*" means every type that begins with "job.".
-bool type_among(const std::vector<std::string>& wanted, const std::string& type) {
+/// "job.*" means all that begins with "job.".
+bool begins_among(const std::vector<std::string>& wanted, const std::string& text) {
   if (wanted.empty()) return true;
   return std::ranges::any_of(wanted, [&](const std::string& each) {
-    return each == type || each == "*" ||
-           (each.ends_with(".*") && type.starts_with(each.substr(0, each.size() - 1)));
+    return each == text ||
+           (each.ends_with('*') && text.starts_with(each.substr(0, each.size() - 1)));
   });
 }
 
@@ -33,19 +33,24 @@ bool EventFilter::lets_pass(const Told& told) const {
   if (told.type == kStateChanged && !state_changes &&
       std::ranges::find(types, kStateChanged) == types.end())
     return false;
-  return type_among(types, told.type) && among(queues, told.queue) && among(jobs, told.job_id) &&
-         among(job_types, told.job_type) && (tenant.empty() || told.tenant == tenant);
+  return begins_among(types, told.type) && begins_among(sources, told.source) &&
+         among(queues, told.queue) && among(jobs, told.job_id) && among(job_types, told.job_type) &&
+         (tenant.empty() || told.tenant == tenant);
 }
 
-/// The event with the trace of its job in its data.
-Told Tape::told_of(const Observer& observer, const Event& event) {
+/// The event with the trace of its job in its data, and with the worker for whom the segment has no place.
+Told Tape::told_of(const Observer& observer, Event event) {
+  if (event.fence != 0 && event.worker_id.empty())
+    if (auto note = notes_.note_of(event.job_id, event.fence)) event.worker_id = note->worker;
   Told told;
   told.id = event.id;
   told.type = event.type;
+  told.source = event.source;
   told.queue = event.queue;
   told.job_id = event.job_id;
   told.job_type = event.job_type;
   told.json = print_event(event);
+  told.tenant = event.workflow_tenant;
   if (event.job_id.empty()) return told;
   const KnownJob job = jobs_.find(observer, event.job_id);
   told.tenant = job.tenant;
@@ -76,6 +81,7 @@ void Tape::take_over() {
 /// goes on behind either.
 void Tape::keep_event(const Event& event) {
   Told told = told_of(*observer_, event);
+  told.ends_job = ends_job(event);
   std::optional<Told> changed;
   if (const auto change = state_change(jobs_, *observer_, event)) {
     changed = told;
@@ -83,6 +89,7 @@ void Tape::keep_event(const Event& event) {
     changed->type = kStateChanged;
     changed->json = print_state_change(*change, event.job_id, event.queue,
                                        jobs_.find(*observer_, event.job_id), event.time_ms);
+    told.ends_job = false;
   }
   keep(std::move(told), 1);
   if (changed) keep(std::move(*changed), 0);

@@ -15,12 +15,15 @@
 #include <ojs_shm/observer.hpp>
 
 #include "tools/gateway/job_book.hpp"
+#include "tools/gateway/notes.hpp"
 
 namespace ojs_shm::gateway {
 
 /// An event, as it is sent.
 struct Told {
-  std::string id, type, queue, job_id, job_type, tenant, json;
+  std::string id, type, source, queue, job_id, job_type, tenant, json;
+  /// the last that is told of a job in a final state
+  bool ends_job = false;
   /// of a `system.gap`, which every listener gets: events of the segment that were overwritten before
   /// the gateway read them
   std::uint64_t lost = 0;
@@ -30,7 +33,7 @@ struct Told {
 
 /// Which events a client wants; what is empty lets all pass.
 struct EventFilter {
-  std::vector<std::string> types = {}, queues = {}, jobs = {}, job_types = {};
+  std::vector<std::string> types = {}, sources = {}, queues = {}, jobs = {}, job_types = {};
   std::string tenant = {};     ///< events of its jobs alone
   bool state_changes = false;  ///< `job.state_changed` even when no type names it
   bool lets_pass(const Told& told) const;
@@ -43,7 +46,7 @@ class Tape {
   static constexpr std::size_t kKept = 32'768;
   static constexpr std::size_t kRemembered = 65'536;
 
-  explicit Tape(const Segment& segment) : segment_(segment) {}
+  Tape(const Segment& segment, const Notes& notes) : segment_(segment), notes_(notes) {}
 
   /// A listener's place on the tape.
   struct Place {
@@ -85,9 +88,10 @@ class Tape {
   void keep(Told told, std::uint64_t weight);
   void keep_gap();
   void keep_event(const Event& event);
-  Told told_of(const Observer& observer, const Event& event);
+  Told told_of(const Observer& observer, Event event);
 
   const Segment& segment_;
+  const Notes& notes_;
   mutable std::mutex mutex_;
   std::optional<Observer> observer_;
   std::optional<EventReader> reader_;

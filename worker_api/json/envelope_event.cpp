@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/json/envelope_event.hpp"
 
+#include <algorithm>
+
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 
@@ -19,8 +21,10 @@ void write_error(ObjectWriter& data, std::string_view name, const Event& event) 
   error.close();
 }
 
+bool about_a_worker(const Event& event) { return !event.worker_id.empty() && event.job_id.empty(); }
+
 void write_worker(ObjectWriter& data, const Event& event) {
-  data.text("worker_id", "handle-" + std::to_string(event.handle));
+  if (!event.worker_id.empty()) data.text("worker_id", event.worker_id);
   data.number("attempt", std::int64_t{event.attempt});
 }
 
@@ -73,7 +77,10 @@ void write_own(ObjectWriter& data, const Event& event) {
   } else if (event.type == "job.progress") {
     write_worker(data, event);
     data.number("progress_percent", event.progress * 100);
-    if (!event.progress_message.empty()) data.text("message", event.progress_message);
+    if (!event.progress_message.empty()) {
+      data.text("progress_message", event.progress_message);
+      data.text("message", event.progress_message);
+    }
     if (json::check(event.progress_data)) data.value("data", event.progress_data);
   }
 }
@@ -83,6 +90,28 @@ void write_repair(ObjectWriter& data, const Event& event) {
   data.number("repaired_by", std::int64_t{event.repaired_by});
   data.number("repaired_at_once", static_cast<std::int64_t>(event.repaired_at_once));
   data.number("slots_mended", static_cast<std::int64_t>(event.mended));
+}
+
+bool about_many_jobs(const Event& event) { return event.type.starts_with("bulk."); }
+
+/// Source: ojs-bulk-operations 12.1.
+void write_bulk(ObjectWriter& data, const Event& event) {
+  const std::uint64_t left = event.count - std::min(event.count, event.done);
+  const auto number = [&](std::string_view name, std::uint64_t n) {
+    data.number(name, static_cast<std::int64_t>(n));
+  };
+  number("total", event.count);
+  if (event.type == "bulk.enqueue.completed") {
+    number("succeeded", event.done);
+    number("failed", left);
+    data.text("atomicity", event.atomic ? "atomic" : "partial");
+    return;
+  }
+  number(event.type == "bulk.cancel.completed"  ? "cancelled"
+         : event.type == "bulk.retry.completed" ? "retried"
+                                                : "deleted",
+         event.done);
+  number("skipped", left);
 }
 
 /// Source: ojs-events 3.4.
@@ -127,6 +156,27 @@ void write_scheduling(ObjectWriter& data, const Event& event) {
   }
 }
 
+/// What the workflow says is missing when the segment keeps it no longer. Source: ojs-events 4.4.
+void write_workflow(ObjectWriter& data, const Event& event) {
+  const auto number = [&](std::string_view name, std::uint64_t n) {
+    data.number(name, static_cast<std::int64_t>(n));
+  };
+  data.text("workflow_id", event.workflow_id);
+  if (!event.workflow_type.empty()) {
+    data.text("workflow_name", event.workflow_name);
+    data.text("workflow_type", event.workflow_type);
+  }
+  if (event.total_steps != 0) number("total_steps", event.total_steps);
+  const bool failed = event.type == "workflow.failed";
+  if (!event.step_id.empty()) {
+    data.text(failed ? "failed_step_id" : "step_id", event.step_id);
+    data.text(failed ? "failed_step_type" : "step_type", event.job_type);
+  }
+  if (event.type != "workflow.started") number("duration_ms", event.duration_ms);
+  if (event.type == "workflow.step_completed") number("steps_remaining", event.steps_remaining);
+  if (failed) write_error(data, "error", event);
+}
+
 /// Under the names of both texts. Source: ojs-cron 9, ojs-events 4.
 void write_cron(ObjectWriter& data, const Event& event) {
   data.text("cron_name", event.cron_name);
@@ -159,7 +209,8 @@ std::string print_event(const Event& event) {
   writer.text("source", event.source);
   writer.text("time", print_timestamp(event.time_ms));
   writer.text("subject", event.pid != 0               ? "process-" + std::to_string(event.pid)
-                         : !event.worker_id.empty()   ? event.worker_id
+                         : about_a_worker(event)      ? event.worker_id
+                         : about_many_jobs(event)     ? "jobs"
                          : !event.pool.empty()        ? event.pool
                          : !event.workflow_id.empty() ? event.workflow_id
                          : !event.cron_name.empty()   ? event.cron_name
@@ -167,12 +218,16 @@ std::string print_event(const Event& event) {
                                                       : event.job_id);
   ObjectWriter data(writer.open("data"));
   if (!event.job_id.empty()) data.text("job_id", event.job_id);
-  if (!event.workflow_id.empty()) data.text("workflow_id", event.workflow_id);
-  if (!event.job_type.empty()) data.text("job_type", event.job_type);
+  if (!event.workflow_id.empty())
+    write_workflow(data, event);
+  else if (!event.job_type.empty())
+    data.text("job_type", event.job_type);
   if (!event.cron_name.empty()) write_cron(data, event);
   if (event.pid != 0)
     write_repair(data, event);
-  else if (!event.worker_id.empty())
+  else if (about_many_jobs(event))
+    write_bulk(data, event);
+  else if (about_a_worker(event))
     write_registered_worker(data, event);
   else
     data.text(event.pool.empty() ? "queue" : "pool", event.pool.empty() ? event.queue : event.pool);
@@ -181,7 +236,7 @@ std::string print_event(const Event& event) {
     data.number("bound", static_cast<std::int64_t>(event.bound));
     data.text("unit", event.unit);
   }
-  if (event.count != 0 && event.worker_id.empty())
+  if (event.count != 0 && !about_a_worker(event) && !about_many_jobs(event))
     data.number("count", static_cast<std::int64_t>(event.count));
   if (event.cron_name.empty())
     event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);

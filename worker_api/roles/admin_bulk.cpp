@@ -2,6 +2,9 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 
+#include "engine/events.hpp"
+#include "worker_api/roles/admin_impl.hpp"
+
 namespace ojs_shm {
 namespace {
 
@@ -33,7 +36,27 @@ std::vector<BriefJob> chosen(const Observer& observer, const JobFilter& filter) 
   return jobs;
 }
 
+BulkKind kind_of(BulkAction action) {
+  switch (action) {
+    case BulkAction::kCancel: return BulkKind::kCancel;
+    case BulkAction::kPromote:
+    case BulkAction::kRetryDead: return BulkKind::kRetry;
+    case BulkAction::kDropDead:
+    case BulkAction::kDrop: break;
+  }
+  return BulkKind::kDelete;
+}
+
 }  // namespace
+
+void Admin::tell_bulk(BulkKind kind, std::uint64_t jobs, std::uint64_t done, bool atomic) {
+  if (impl_->handle->closed()) return;
+  engine::Tellings& tellings = impl_->handle->actor().tellings();
+  constexpr engine::EventKind kKinds[] = {
+      engine::EventKind::kBulkEnqueue, engine::EventKind::kBulkCancel,
+      engine::EventKind::kBulkRetry, engine::EventKind::kBulkDelete};
+  if (tellings.on()) tellings.bulk(kKinds[static_cast<std::size_t>(kind)], jobs, done, atomic);
+}
 
 Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
                                const std::function<bool(const BulkReport&)>& progress) {
@@ -57,14 +80,17 @@ Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
     }
     return drop(id);
   };
+  bool goes_on = true;
   for (const BriefJob& job : jobs) {
-    if (progress && !progress(report)) return report;
+    goes_on = !progress || progress(report);
+    if (!goes_on) break;
     const Status done = act(job.id);
     const bool passed_by = done.code() == Code::kNotFound || done.code() == Code::kWrongState;
     if (!done && !passed_by) return done.error();
     ++(done ? report.done : report.skipped);
   }
-  if (progress) (void)progress(report);
+  if (progress && goes_on) (void)progress(report);
+  tell_bulk(kind_of(action), report.matched, report.done);
   return report;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/pool_look.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/registered_workers.hpp"
+#include "worker_api/roles/told_workflow.hpp"
 
 namespace ojs_shm {
 
@@ -48,6 +49,7 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kWorkflowCompleted: return "workflow.completed";
     case EventKind::kWorkflowFailed: return "workflow.failed";
     case EventKind::kWorkflowCancelled: return "workflow.cancelled";
+    case EventKind::kWorkflowStepCompleted: return "workflow.step_completed";
     case EventKind::kCronTriggered: return "cron.triggered";
     case EventKind::kCronSkipped: return "cron.skipped";
     case EventKind::kDeadLetterPruned: return "dead_letter.pruned";
@@ -60,6 +62,10 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kWorkerQuiet: return "worker.quiet";
     case EventKind::kWorkerResumed: return "worker.resumed";
     case EventKind::kWorkerStopped: return "worker.stopped";
+    case EventKind::kBulkEnqueue: return "bulk.enqueue.completed";
+    case EventKind::kBulkCancel: return "bulk.cancel.completed";
+    case EventKind::kBulkRetry: return "bulk.retry.completed";
+    case EventKind::kBulkDelete: return "bulk.delete.completed";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -86,6 +92,12 @@ bool failed(EventKind kind) {
          kind == EventKind::kJobDiscarded;
 }
 
+/// What says who has the job.
+bool is_of_holder(EventKind kind) {
+  return kind == EventKind::kJobStarted || kind == EventKind::kJobHeartbeat ||
+         kind == EventKind::kJobProgress;
+}
+
 }  // namespace
 
 std::vector<std::string_view> event_types() {
@@ -103,6 +115,7 @@ struct EventReader::Impl {
   std::vector<engine::EventFacts> batch = {};
   std::size_t at = 0;
   std::uint64_t lost = 0;
+  internal::ToldWorkflow workflow = {};  ///< of the last event about one
 
   Event translate(const engine::EventFacts& facts) const;
   void add_from_job(const engine::EventFacts& facts, Event& event) const;
@@ -146,6 +159,12 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     add_worker(facts, event);
     return event;
   }
+  if (engine::about_many_jobs(facts.kind)) {
+    event.count = facts.tag;
+    event.done = facts.value;
+    event.atomic = facts.rank != 0;
+    return event;
+  }
   event.queue = store.queue_name(facts.queue);
   if (facts.kind == EventKind::kQueueStarved) {
     event.duration_ms = facts.value;
@@ -170,7 +189,7 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   }
   if (facts.job == engine::JobId{}) return event;
   if (engine::about_a_workflow(facts.kind)) {
-    event.workflow_id = engine::to_string(facts.job);
+    internal::describe_told_workflow(facts, event);
     return event;
   }
   event.job_id = engine::to_string(facts.job);
@@ -184,11 +203,15 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.limit_ms = facts.value >> 32, event.duration_ms = facts.value & 0xFFFF'FFFF;
   else if (facts.kind == EventKind::kJobProgress)
     event.progress = static_cast<double>(facts.value) / 10'000;
+  else if (facts.kind == EventKind::kJobStarted)
+    event.worker_id =
+        engine::worker_id_of(store, engine::WorkerKey(static_cast<std::uint32_t>(facts.value)));
   else if (facts.kind >= EventKind::kRateLimitExceeded &&
            facts.kind <= EventKind::kRateLimitDropped)
     event.limit_key = engine::limit_name(store, static_cast<std::uint32_t>(facts.value));
   else
     event.at_ms = facts.value;
+  if (is_of_holder(facts.kind)) event.fence = facts.tag;
   add_from_job(facts, event);
   return event;
 }
@@ -257,6 +280,8 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
     event.progress_message = job->report.message;
     event.progress_data = job->report.data;
   }
+  if (is_of_holder(facts.kind) && event.worker_id.empty() && job->attempt == facts.attempt)
+    event.worker_id = engine::worker_id_of(store, job->worker);
   if (!failed(facts.kind)) return;
   for (const engine::ErrorEntry& entry : engine::decode_errors(job->errors))
     if (entry.attempt == facts.attempt)
@@ -292,6 +317,8 @@ bool EventReader::next(Event& event) {
   }
   if (facts.kind == EventKind::kWorkerStarted) i.add_from_worker(event);
   if (engine::about_a_cron(facts.kind)) i.add_from_cron(event);
+  if (engine::about_a_workflow(facts.kind))
+    i.workflow.add_to(event, i.segment.attachment()->store(), facts);
   return true;
 }
 

@@ -271,7 +271,7 @@ Result<std::uint64_t> Proxy::heartbeat(std::string_view id, std::uint64_t fence,
 }
 
 Status Proxy::Impl::report(std::string_view id, std::uint64_t fence, const engine::Report& report) {
-  if (!(report.fraction >= 0.0 && report.fraction <= 1.0))
+  if (report.fraction && !(*report.fraction >= 0.0 && *report.fraction <= 1.0))
     return internal::invalid_setting("progress", "progress is a number from 0 to 1", 1);
   const auto act = [&](const engine::Snapshot& job) {
     std::uint64_t until = 0;
@@ -284,7 +284,7 @@ Status Proxy::progress(std::string_view id, std::uint64_t fence, double fraction
   return impl_->report(id, fence, {.fraction = fraction});
 }
 
-Status Proxy::progress(std::string_view id, std::uint64_t fence, double fraction,
+Status Proxy::progress(std::string_view id, std::uint64_t fence, std::optional<double> fraction,
                        std::string_view message, std::string_view data) {
   return impl_->report(id, fence,
                        {.fraction = fraction, .has_texts = true, .message = message, .data = data});

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many jobs in one request, each with its own outcome. Source: ojs-bulk-operations."""
 
-from gateways import OnGateway
+from gateways import OnGateway, eventually
 
 NEVER = "019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d"
 
@@ -72,7 +72,8 @@ class Bulk(OnGateway):
         for action in ("cancel", "retry", "delete"):
             self.change(action, expect=400)
             self.change(action, job_ids=[NEVER], filter={}, expect=400)
-            self.change(action, filter={"colour": "red"}, expect=400)
+            for nothing in ({}, {"colour": "red"}, {"queue": ""}, {"type": None}, {"meta": {}}, {"state": []}):
+                self.change(action, filter=nothing, expect=400)
             self.change(action, filter={"state": ["active"]}, expect=400)
             self.change(action, filter={"enqueued_before": "soon"}, expect=400)
             self.change(action, job_ids=[NEVER], atomicity="atomic", expect=422)
@@ -106,6 +107,11 @@ class Bulk(OnGateway):
         self.assertEqual(self.change("cancel", filter=queue | {"meta": {"shard": {"n": 7}}})["cancelled"], 1)
         self.assertEqual(self.states([low, high, later]), ["available", "cancelled", "scheduled"])
         self.assertEqual(self.change("cancel", filter=queue | {"state": ["scheduled"]})["cancelled"], 1)
+        for wrong in (queue, {"filter": {"queues": "a"}}, {"filter": {"queue": ""}}, {"filter": {"error_type": "x"}}):
+            for action in ("cancel", "retry", "delete"):
+                self.call("POST", "admin/jobs/bulk/" + action, wrong | {"confirm": True}, expect=400)
+        none = {"filter": queue | {"until": "1970-01-01T00:00:00Z"}, "confirm": True}
+        self.assertEqual(self.call("POST", "admin/jobs/bulk/cancel", none, expect=200).json["matched"], 0)
         self.assertEqual(self.change("cancel", filter=queue | {"priority": 5})["cancelled"], 1)
 
     def test_failed_jobs_go_again_and_the_others_are_told_apart(self):
@@ -127,10 +133,29 @@ class Bulk(OnGateway):
         self.change("cancel", job_ids=[waiting])
         self.assertEqual(self.change("delete", filter={"queue": self.queue})["deleted"], 1)
 
+    def test_each_request_is_told_of_when_it_is_over(self):
+        self.bulk(self.job(), self.job(type=""), expect=207)
+        self.change("cancel", filter={"queue": self.queue})
+        self.bulk(self.job(), atomicity="atomic", expect=201)
+
+        def told():
+            found = self.call("GET", "events?types=bulk.enqueue.completed,bulk.cancel.completed&limit=1000", expect=200).json
+            return [(event["type"], event["data"]) for event in found["events"]]
+        first = ("bulk.enqueue.completed", {"total": 2, "succeeded": 1, "failed": 1, "atomicity": "partial"})
+        then = ("bulk.cancel.completed", {"total": 1, "cancelled": 1, "skipped": 0})
+        last = ("bulk.enqueue.completed", {"total": 1, "succeeded": 1, "failed": 0, "atomicity": "atomic"})
+        eventually(lambda: any(told()[at:at + 3] == [first, then, last] for at in range(len(told()))))
+
     def test_a_tenant_changes_its_own_jobs_alone(self):
         mine = self.put_job(meta={"tenant_id": "a"})["id"]
         header = {"X-OJS-Tenant": "b"}
         self.call("POST", "jobs/bulk/cancel", {"job_ids": [mine]}, headers=header, expect=422)
         done = self.call("POST", "jobs/bulk/cancel", {"filter": {"queue": self.queue}}, headers=header, expect=200).json
         self.assertEqual(done["total_matched"], 0)
+        of_queue = {"filter": {"queue": self.queue}, "confirm": True}
+        done = self.call("POST", "admin/jobs/bulk/cancel", of_queue, headers=header, expect=200).json
+        self.assertEqual(done["matched"], 0)
+        purge = {"states": ["available"], "confirm": True}
+        done = self.call("DELETE", f"admin/queues/{self.queue}/jobs", purge, headers=header, expect=200).json
+        self.assertEqual(done["purged_count"], 0)
         self.assertEqual(self.get({"id": mine})["state"], "available")

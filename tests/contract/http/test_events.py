@@ -127,6 +127,93 @@ class Told(OnGateway):
         self.assertLessEqual({"job.enqueued", "priority.changed", "job.started", "job.progress", "job.failed",
                               "job.discarded"}, {event["event"] for event in told})
 
+    def test_a_trace_is_known_by_its_parent_too(self):
+        trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+        zero = "0" * 32
+        for meta, told in (({"traceparent": f"00-{trace}-{span}-01"}, trace),
+                           ({"traceparent": f"01-{trace}-{span}-01-more"}, trace),
+                           ({"traceparent": f"00-{trace}-{span}-01", "trace_id": "own"}, "own"),
+                           ({"traceparent": f"00-{zero}-{span}-01"}, None),
+                           ({"traceparent": f"00-{trace}-{span}-01-more"}, None),
+                           ({"traceparent": f"ff-{trace}-{span}-01"}, None),
+                           ({"traceparent": f"00-{trace.upper()}-{span}-01"}, None),
+                           ({"traceparent": f"00-{trace}-{span}"}, None),
+                           ({"traceparent": 7}, None)):
+            job = self.put_job(meta=meta)
+            events = eventually(lambda: self.call("GET", "events?jobs=" + job["id"], expect=200).json["events"])
+            self.assertEqual(events[0]["data"].get("trace_id"), told, meta)
+
+    # --- Filters ------------------------------------------------------------------------------------------------------
+
+    def test_types_and_sources_may_end_in_a_star(self):
+        job = self.put_job()
+        self.finish(job)
+
+        def kinds(query):
+            events = self.call("GET", f"events?jobs={job['id']}&{query}", expect=200).json["events"]
+            return [event["type"] for event in events]
+        everything = ["job.enqueued", "job.started", "job.completed"]
+        self.assertEqual(kinds(""), everything)
+        self.assertEqual([kinds("types=" + types) for types in ("*", "job.*", "job.st*", "worker.*")],
+                         [everything, everything, ["job.started"], []])
+        self.assertEqual([kinds("sources=" + sources) for sources in ("ojs://test/*", "ojs://other/*", "ojs://test")],
+                         [everything, [], []])
+
+    # --- Workflows ----------------------------------------------------------------------------------------------------
+
+    def workflow_events(self, workflow, end):
+        query = f"events?types=workflow.*&queues={self.queue}"
+
+        def told():
+            events = [event for event in self.call("GET", query, expect=200).json["events"]
+                      if event["subject"] == workflow["id"]]
+            return events if events and events[-1]["type"] == end else None
+        return eventually(told)
+
+    def test_a_workflow_tells_each_step(self):
+        steps = [{"type": kind, "args": [], "options": {"queue": self.queue}} for kind in ("data.fetch", "data.load")]
+        steps[0]["id"] = "extract"
+        made = self.call("POST", "workflows", {"type": "chain", "name": "etl", "steps": steps}, expect=201).json
+        types = f"events?types=workflow.*&queues={self.queue}"
+        self.assertEqual(self.call("GET", types, expect=200).json["events"], [], "it begins with its first job")
+        jobs = []
+        for _ in steps:
+            jobs += self.fetch()
+            self.call("POST", "workers/ack", {"job_id": jobs[-1]["id"]}, expect=200)
+        told = self.workflow_events(made, "workflow.completed")
+        self.assertEqual([event["type"] for event in told],
+                         ["workflow.started", "workflow.step_completed", "workflow.step_completed", "workflow.completed"])
+        for event in told:
+            data = event["data"]
+            self.assertEqual((data["workflow_id"], data["workflow_name"], data["workflow_type"]), (made["id"], "etl", "chain"))
+        begun, first, second, done = [event["data"] for event in told]
+        self.assertEqual((begun["total_steps"], done["total_steps"]), (2, 2))
+        self.assertEqual([(step["step_id"], step["step_type"], step["steps_remaining"]) for step in (first, second)],
+                         [("extract", "data.fetch", 1), (jobs[1]["id"], "data.load", 0)])
+        self.assertTrue(all(isinstance(each["duration_ms"], int) for each in (first, second, done)))
+        self.assertGreaterEqual(done["duration_ms"], first["duration_ms"] + second["duration_ms"])
+
+    def test_a_workflow_that_fails_tells_by_which_step(self):
+        steps = [{"type": kind, "args": [], "options": {"queue": self.queue}} for kind in ("a", "b", "c")]
+        made = self.call("POST", "workflows", {"type": "chain", "steps": steps}, expect=201).json
+        self.call("POST", "workers/ack", {"job_id": self.fetch()[0]["id"]}, expect=200)
+        second = self.fetch()[0]
+        self.call("POST", "workers/nack", {"job_id": second["id"], "error": {"code": "boom", "message": "no", "retryable": False}},
+                  expect=200)
+        failed = self.workflow_events(made, "workflow.failed")[-1]["data"]
+        self.assertEqual((failed["workflow_name"], failed["failed_step_id"], failed["failed_step_type"]),
+                         ("", second["id"], "b"))
+        self.assertEqual((failed["error"]["code"], failed["error"]["message"]), ("boom", "no"))
+
+    def test_a_tenant_sees_its_workflows_events(self):
+        steps = [{"type": "a", "args": [], "options": {"queue": self.queue}}]
+        header = {"X-OJS-Tenant": "acme"}
+        self.call("POST", "workflows", {"type": "group", "jobs": steps}, headers=header, expect=201)
+        self.fetch()
+        events = f"events?types=workflow.*&queues={self.queue}"
+        eventually(lambda: self.call("GET", events, headers=header, expect=200).json["events"])
+        self.assertEqual(self.call("GET", events, headers={"X-OJS-Tenant": "other"}, expect=200).json["events"], [])
+
     # --- Tenants ------------------------------------------------------------------------------------------------------
 
     def test_a_tenant_sees_its_own_events_alone(self):
@@ -165,6 +252,24 @@ class Told(OnGateway):
         stopped = next_of_it()
         self.assertEqual((stopped["type"], stopped["data"]["worker_id"], stopped["data"]["reason"]),
                          ("worker.stopped", worker, "shutdown"))
+
+    def test_events_of_a_running_job_name_its_worker(self):
+        job = self.put_job()
+        self.fetch(worker_id="own-name")
+        self.call("PUT", f"jobs/{job['id']}/progress", {"progress": 0.5}, expect=200)
+        self.call("POST", "workers/heartbeat", {"worker_id": "own-name", "active_jobs": [job["id"]]}, expect=200)
+        query = f"events?jobs={job['id']}&types=job.started,job.progress,job.heartbeat"
+        events = eventually(lambda: found if len(found := self.call("GET", query, expect=200).json["events"]) == 3 else None)
+        self.assertEqual([event["data"]["worker_id"] for event in events], ["own-name"] * 3)
+        self.assertEqual(self.get(job)["worker_id"], "own-name")
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+        self.assertEqual(self.call("GET", query, expect=200).json["events"][0]["data"]["worker_id"], "own-name")
+        other = self.put_job()
+        body = {"queues": [self.queue]}
+        self.call("POST", "workers/fetch", body, expect=200)
+        query = f"events?jobs={other['id']}&types=job.started"
+        started = eventually(lambda: self.call("GET", query, expect=200).json["events"])
+        self.assertNotIn("worker_id", started[0]["data"], "it did not say who it is")
 
     # --- What is lost -------------------------------------------------------------------------------------------------
 

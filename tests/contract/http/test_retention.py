@@ -96,7 +96,8 @@ class DeadLetterRetention(OnGateway):
         queue = {"queue": self.queue}
         for body in ({"filter": {"queu": self.queue}}, queue | {"error": "boom"}, {"filter": queue | {"since": "+PT1S"}}):
             self.call("POST", "dead-letter/retry", body, expect=400)
-        self.call("POST", "dead-letter/purge", {"filter": {"queue": ""}}, expect=400)
+        for nothing in ({"filter": {"queue": ""}}, {"queue": None}, {"filter": None}):
+            self.call("POST", "dead-letter/purge", nothing, expect=400)
         for query in ("queu=" + self.queue, "queue=", "error_type="):
             self.call("DELETE", "dead-letter?" + query, expect=400)
         self.assertEqual(self.left(), sorted([first, other["id"]]), "what was refused has moved none")
@@ -129,6 +130,8 @@ class DeadLetterRetention(OnGateway):
         young = self.bury()
         path, queue = "admin/dead-letter", {"queue": self.queue}
         self.call("DELETE", path, queue, expect=400)
+        first = queue | {"confirm": True, "older_than": "1970-01-01T00:00:00Z"}
+        self.assertEqual(self.call("DELETE", path, first, expect=200).json["matched"], 0)
         chosen = queue | {"confirm": True, "older_than": self.get({"id": young})["discarded_at"]}
         self.assertEqual(self.call("DELETE", path, chosen, expect=200).json["purged"], 1)
         self.assertEqual(self.left(), [young])
@@ -147,6 +150,7 @@ class Purge(OnGateway):
         young, going_on = self.done_job(), self.put_job()
         path = f"admin/queues/{self.queue}/jobs"
         purge = {"states": ["completed", "cancelled", "discarded"], "confirm": True}
+        self.assertEqual(self.call("DELETE", path, purge | {"older_than": "P30D"}, expect=200).json["purged_count"], 0)
         ended = self.get(young)["completed_at"]
         self.assertEqual(self.call("DELETE", path, purge | {"older_than": ended}, expect=200).json["purged_count"], 1)
         self.call("GET", "jobs/" + old["id"], expect=404)

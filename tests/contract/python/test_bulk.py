@@ -49,12 +49,14 @@ class Bulk(OnQueue):
         tasks = [self.queue.submit("a", retry=policy) for _ in range(3)]
         with self.queue.worker() as worker:
             worker.fetch(0).ack()
-            worker.fetch(0).nack("broken")
+            worker.fetch(0).nack("no", type="broken")
         with self.assertRaises(ojs_shm.WrongState):
             self.queue.drop(tasks[2].id)
         mine = {"queue": self.queue_name}
         self.assertEqual([job.id for job in self.queue.jobs(error_type="broken", **mine)], [tasks[1].id])
         self.assertEqual(self.queue.drop_all(ended_ago=3600, **mine), 0)
+        for ages in ({"ended_ago": 10 ** 11}, {"older_than": 10 ** 11}):
+            self.assertEqual(self.queue.drop_all(**ages, **mine), 0, "longer ago than there was time")
         self.assertEqual(len(self.queue.jobs(ended_ago=0, **mine)), 2)
         self.queue.drop(tasks[0].id)
         self.assertEqual(self.queue.drop_all(**mine), 1)

@@ -136,6 +136,8 @@ class ByHand(OnQueue):
             job.progress(0.5, "half", {"rows": 50})
             self.assertEqual((task.info().progress, task.info().progress_message, task.info().progress_data),
                              (0.5, "half", {"rows": 50}))
+            job.progress(0.3, "behind")
+            self.assertEqual((task.info().progress, task.info().progress_message), (0.5, "half"))
             with self.assertRaises(ojs_shm.InvalidArgument):
                 job.progress(2)
             job.ack()

@@ -32,6 +32,7 @@ void tend_the_dead(Lane& lane, Dice& dice, Admin& admin, std::size_t most) {
     if (!done.ok()) continue;
     if (!again) lane.ledger.mark(*key, kBuryReturned);
     (again ? lane.book().revived : lane.book().buried).fetch_add(1);
+    admin.tell_bulk(again ? BulkKind::kRetry : BulkKind::kDelete, 1, 1);
   }
 }
 

@@ -79,6 +79,13 @@ TEST_F(Drop, what_it_held_is_used_again) {
   }
 }
 
+TEST_F(Drop, however_many_go_what_nobody_removed_stays) {
+  std::vector<std::string> kept;
+  for (int i = 0; i < 20; ++i) kept.push_back(complete());
+  for (int i = 0; i < 60'000; ++i) ASSERT_TRUE(s.admin.drop(complete()).ok()) << i;
+  for (const std::string& id : kept) EXPECT_TRUE(there(id)) << id;
+}
+
 TEST_F(Drop, a_unique_key_that_a_finished_job_holds_goes_with_it) {
   UniquePolicy policy = policy_with(OnConflict::kReject);
   policy.states |= 1U << static_cast<unsigned>(State::kCompleted);
@@ -109,6 +116,21 @@ TEST_F(Drop, results_that_a_running_workflow_may_ask_for_stay) {
   EXPECT_TRUE(s.admin.drop(first).ok());
 }
 
+TEST_F(Drop, dead_letters_of_a_running_workflow_stay) {
+  WorkflowSpec flow, part;
+  part.job = spec_of();
+  part.job.retry.max_attempts = 1;
+  part.job.retry.dead_letter = true;
+  flow.kind = WorkflowKind::kGroup;
+  flow.steps = {part, part};
+  ASSERT_TRUE(s.producer.create_workflow(flow).ok());
+  ASSERT_TRUE(s.worker.try_fetch(s.job).ok());
+  const std::string first(s.job.id());
+  ASSERT_EQ(s.worker.nack(s.job, failure())->state, State::kDiscarded);
+  EXPECT_EQ(s.admin.drop(first).code(), Code::kWrongState);
+  EXPECT_TRUE(there(first));
+}
+
 TEST_F(Drop, jobs_are_chosen_by_when_and_how_they_ended) {
   const std::string old = complete();
   const std::string failed = discard("smtp.down", false);
@@ -127,6 +149,26 @@ TEST_F(Drop, jobs_are_chosen_by_when_and_how_they_ended) {
   EXPECT_EQ(swept->done, 2U);
   EXPECT_FALSE(there(old) || there(failed));
   EXPECT_TRUE(there(young) && there(other) && there(waiting));
+}
+
+/// Source: ojs-bulk-operations 12.1.
+TEST_F(Drop, many_at_once_are_told_once) {
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  EventReader reader = s.observer.events({.from_start = false, .settle_ms = 0});
+  complete();
+  complete();
+  s.put();
+  ASSERT_TRUE(s.admin.bulk(BulkAction::kDrop, {}).ok());
+  ASSERT_TRUE(s.admin.bulk(BulkAction::kCancel, {}).ok());
+  s.admin.tell_bulk(BulkKind::kEnqueue, 5, 3, true);
+  std::vector<std::string> told;
+  for (Event event; reader.next(event);)
+    if (event.type.starts_with("bulk."))
+      told.push_back(event.type + " " + std::to_string(event.done) + " of " +
+                     std::to_string(event.count) + (event.atomic ? " atomic" : ""));
+  EXPECT_EQ(told, (std::vector<std::string>{"bulk.delete.completed 2 of 2",
+                                            "bulk.cancel.completed 1 of 1",
+                                            "bulk.enqueue.completed 3 of 5 atomic"}));
 }
 
 }  // namespace

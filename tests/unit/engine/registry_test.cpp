@@ -337,6 +337,32 @@ TEST_F(Registry, the_end_is_told) {
   EXPECT_NE(print_event(lost.front()).find(R"("returned_jobs":1)"), std::string::npos);
 }
 
+TEST_F(Registry, what_is_told_of_a_running_job_names_its_worker) {
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  auto reader = s.observer.events({.from_start = false, .settle_ms = 0});
+  report({.id = "w"});
+  const std::string id = s.put();
+  ASSERT_EQ(fetch_as("w"), id);
+  ASSERT_TRUE(proxy.progress(id, 0, 0.5).ok());
+  ASSERT_TRUE(proxy.heartbeat(id, 0, kMinute).ok());
+  const std::uint64_t fence = s.get(id).fence;
+  int named = 0;
+  for (Event event; reader.next(event);) {
+    if (event.job_id != id || event.type == "job.enqueued") continue;
+    ++named;
+    EXPECT_EQ(event.worker_id, "w") << event.type;
+    EXPECT_EQ(event.fence, fence) << event.type;
+    const std::string text = print_event(event);
+    EXPECT_NE(text.find(R"("worker_id":"w","attempt":1)"), std::string::npos) << text;
+    EXPECT_NE(text.find("\"subject\":\"" + id), std::string::npos) << text;
+  }
+  EXPECT_EQ(named, 3);
+  s.put();
+  s.take();
+  for (Event event; reader.next(event);)
+    EXPECT_EQ(print_event(event).find("worker_id"), std::string::npos) << "it is not registered";
+}
+
 TEST_F(Registry, what_a_worker_does_is_told_until_it_stops) {
   ASSERT_TRUE(s.admin.set_events(true).ok());
   auto reader = s.observer.events({.from_start = false, .settle_ms = 0});

@@ -358,17 +358,6 @@ TEST_F(Workflows, a_scheduled_step_waits_for_its_turn_and_its_time) {
   EXPECT_EQ(look(id).state, WorkflowState::kCompleted);
 }
 
-TEST_F(Workflows, its_events_are_told) {
-  ASSERT_TRUE(s.admin.set_events(true).ok());
-  const std::string id = create(chain({job_of("a")}));
-  EXPECT_EQ(ack(), "a");
-  EventReader events = s.observer.events({.from_start = true, .settle_ms = 0});
-  std::vector<std::string> types;
-  for (Event event; events.next(event);)
-    if (event.workflow_id == id) types.push_back(event.type);
-  EXPECT_EQ(types, (Types{"workflow.started", "workflow.completed"}));
-}
-
 // ---- what jobs inherit ---------------------------------------------------------------------------
 
 TEST_F(Workflows, jobs_inherit_the_queue_and_the_tenant_which_their_meta_says) {

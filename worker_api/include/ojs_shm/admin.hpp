@@ -66,6 +66,9 @@ enum class BulkAction : std::uint8_t {
   kDrop,       ///< Admin::drop
 };
 
+/// What a request about many jobs did to them.
+enum class BulkKind : std::uint8_t { kEnqueue, kCancel, kRetry, kDelete };
+
 struct BulkReport {
   std::uint64_t matched = 0;  ///< jobs that the filter chose when it began
   std::uint64_t done = 0;     ///< so far
@@ -159,6 +162,9 @@ class OJS_SHM_API Admin {
   /// kSegmentFull.
   Result<BulkReport> bulk(BulkAction action, const JobFilter& filter,
                           const std::function<bool(const BulkReport&)>& progress = {});
+  /// Tells readers of events that such a request about so many jobs is over, for who does it to each job by
+  /// itself; bulk() does so. `atomic`: to all or none.
+  void tell_bulk(BulkKind kind, std::uint64_t jobs, std::uint64_t done, bool atomic = false);
   /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);

@@ -20,6 +20,7 @@ struct Event {
   std::string type;  ///< "job.enqueued", "priority.changed", ...
   std::uint64_t time_ms = 0;
   std::uint32_t handle = 0;  ///< whose doing it was
+  std::uint64_t fence = 0;   ///< JobInfo::fence, of an attempt that began or goes on
   /// its number among what that handle, and those before it in its place, told
   std::uint64_t sequence = 0;
   std::string source;  ///< "ojs://SEGMENT/handles/N"
@@ -45,8 +46,11 @@ struct Event {
   std::string previous_strategy, new_strategy;      ///< of a pool
   std::uint64_t depth = 0, bound = 0;               ///< of the queue, in `unit`: backpressure
   std::string_view unit = "";                       ///< "jobs" or "bytes"
-  /// how many refused jobs this event speaks for; pruned dead letters; jobs discarded with a queue
+  /// how many refused jobs this event speaks for; pruned dead letters; jobs discarded with a queue; jobs of
+  /// a request about many
   std::uint64_t count = 0;
+  std::uint64_t done = 0;  ///< of a request about many jobs: to how many it was done
+  bool atomic = false;     ///< such a request: to all or none
   /// of the failed attempt, while the job still has it
   std::optional<JobError> error;
   std::string cron_name;         ///< of an event about a cron; `at_ms` is then when it fires next
@@ -54,9 +58,16 @@ struct Event {
   std::uint64_t scheduled_at_ms = 0, run_count = 0;  ///< of a cron; 0: it was triggered
   /// of a cron, as long as there is one of that name
   std::string cron_expression, timezone;
-  std::string workflow_id;  ///< of an event about a workflow; `queue` is then its first job's
-  /// of a registered worker. "worker.lost": it was ended for its silence of `duration_ms`, `count` jobs
-  /// returned; "worker.stopped": it was registered for `duration_ms`, `reason` is "shutdown", "error"
+  /// Of an event about a workflow; `queue` is then its first job's, `job_type` of the step that completed
+  /// or by which it failed, `duration_ms` of the step or of the whole, from its first job's beginning.
+  std::string workflow_id;
+  /// of its root, as long as the segment keeps it; `workflow_type`: "chain", "group", "batch" or "workflow"
+  std::string workflow_name, workflow_type, workflow_tenant;
+  std::string step_id;                                 ///< the step's name, else the id of its job
+  std::uint32_t total_steps = 0, steps_remaining = 0;  ///< its jobs; those that have not ended
+  /// Of a registered worker: that has the job, or that the event is about. Then "worker.lost": it was ended
+  /// for its silence of `duration_ms`, `count` jobs returned; "worker.stopped": it was registered for
+  /// `duration_ms`, `reason` is "shutdown", "error"
   /// (its process died) or "silent" (it had not promised any sign of life); "worker.quiet" and
   /// "worker.resumed": it has `active_jobs`
   std::string worker_id;

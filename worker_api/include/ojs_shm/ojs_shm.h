@@ -386,7 +386,7 @@ OJS_SHM_API int ojs_shm_requeue(ojs_shm_worker* worker, ojs_shm_job* job);
 // The lease ends lease_ms from now (0: its present length). `deadline_ms`: the new end, or NULL.
 OJS_SHM_API int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms,
                                   uint64_t* deadline_ms);
-// 0..1, never backwards within an attempt. Renews the lease.
+// 0..1. Renews the lease. A report behind the last one of its attempt changes nothing else, and is no error.
 OJS_SHM_API int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, double fraction);
 // A descriptor that is readable while a job may be waiting, for poll and epoll; it belongs to the
 // worker. Read it or fetch with timeout 0 to arm it again. Returns the descriptor, >= 0.

@@ -89,7 +89,7 @@ OJS_SHM_API int ojs_shm_proxy_requeue(ojs_shm_proxy* proxy, const char* id, uint
 // The lease's new end into `deadline_ms`, which may be NULL; `lease_ms` 0: its present length.
 OJS_SHM_API int ojs_shm_proxy_heartbeat(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
                                         uint32_t lease_ms, uint64_t* deadline_ms);
-// 0..1, never backwards within an attempt. Renews the lease.
+// 0..1. Renews the lease. A report behind the last one of its attempt changes nothing else.
 OJS_SHM_API int ojs_shm_proxy_progress(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
                                        double fraction);
 // The same with texts, as ojs_shm_progress_texts() has them.

@@ -97,10 +97,11 @@ class OJS_SHM_API Proxy {
   /// The lease's new end; `lease_ms` 0: its present length.
   Result<std::uint64_t> heartbeat(std::string_view id, std::uint64_t fence,
                                   std::uint32_t lease_ms = 0);
-  /// 0..1, never backwards within an attempt. Renews the lease.
+  /// 0..1. Renews the lease. A report behind the last one of its attempt changes nothing else.
   Status progress(std::string_view id, std::uint64_t fence, double fraction);
-  /// The same with texts, as Worker::progress() has them. Errors: also kTooLarge, kSegmentFull.
-  Status progress(std::string_view id, std::uint64_t fence, double fraction,
+  /// The same with texts, as Worker::progress() has them. Without a fraction the job is as far as before.
+  /// Errors: also kTooLarge, kSegmentFull.
+  Status progress(std::string_view id, std::uint64_t fence, std::optional<double> fraction,
                   std::string_view message, std::string_view data = {});
   /// Registers a worker, or brings what is known of it up to date; a sign of its life. What is known then.
   /// Errors: kInvalid (`subject` is the member), kInUse (it has another pool), kSegmentFull, kTimeout.

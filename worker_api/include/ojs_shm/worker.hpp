@@ -161,7 +161,8 @@ class OJS_SHM_API Worker {
   /// Extends the lease from now by `lease_ms` (0: its present length); returns its new end. Errors:
   /// kLost.
   Result<std::uint64_t> heartbeat(Job& job, std::uint32_t lease_ms = 0);
-  /// 0..1, never backwards within an attempt. Renews the lease. Errors: kLost.
+  /// 0..1. Renews the lease. A report behind the last one of its attempt changes nothing else, and
+  /// is no error. Errors: kLost.
   Status progress(Job& job, double fraction);
   /// The same with a text for people and JSON for programs, or empty; they take the place of those
   /// before. `data` is not looked at. Errors: also kTooLarge, kSegmentFull (the fraction alone is kept).

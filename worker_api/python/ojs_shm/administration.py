@@ -20,6 +20,11 @@ from .times import Duration, milliseconds
 _PAGE_ORDERS = ("created", "scheduled", "priority")  # of OJS_SHM_ORDER_
 
 
+def _ago(duration: Duration, name: str) -> int:
+    """A moment in Unix ms; never 0, which would choose all jobs."""
+    return max(1, int(time.time() * 1000) - milliseconds(duration, name, 64))
+
+
 class Administration:
     """The part of Queue that looks at the segment and administers it. Thread-safe."""
 
@@ -82,9 +87,9 @@ class Administration:
         if priority is not None:
             wanted.priority, wanted.flags = self.priority(priority), wanted.flags | _abi.FILTER_HAS_PRIORITY
         if older_than is not None:
-            wanted.created_before_ms = int(time.time() * 1000) - milliseconds(older_than, "older_than", 64)
+            wanted.created_before_ms = _ago(older_than, "older_than")
         if ended_ago is not None:
-            wanted.ended_before_ms = int(time.time() * 1000) + 1 - milliseconds(ended_ago, "ended_ago", 64)
+            wanted.ended_before_ms = _ago(ended_ago, "ended_ago") + 1
         wanted.flags |= _abi.FILTER_DEAD_LETTER * dead_letter | _abi.FILTER_WAITING * waiting
         return wanted
 

@@ -371,8 +371,8 @@ class Job:
         return self.deadline
 
     def progress(self, fraction: float, message: str | None = None, data: Any = None) -> None:
-        """0..1, never backwards within an attempt; renews the lease. A message or data take the place of those before.
-        Errors: Lost; TooLarge, SegmentFull (the fraction is kept then)."""
+        """0..1; renews the lease. A message or data take the place of those before. A report behind the last one of its
+        attempt changes nothing but the lease. Errors: Lost; TooLarge, SegmentFull (the fraction is kept then)."""
         if message is None and data is None:
             self._call(library().progress, fraction)
         else:

@@ -120,8 +120,8 @@ class Proxy:
 
     def progress(self, id: str, fraction: float, message: str | None = None, data: Any = None, *,
                  fence: int = 0) -> None:
-        """0 to 1, never backwards within an attempt; renews the lease. A message or data take the place of those before.
-        Errors: also TooLarge, SegmentFull; the fraction is kept then."""
+        """0 to 1; renews the lease. A message or data take the place of those before. A report behind the last one of its
+        attempt changes nothing but the lease. Errors: also TooLarge, SegmentFull; the fraction is kept then."""
         if message is None and data is None:
             self._call(library().proxy_progress, id, fence, fraction)
         else:

@@ -18,9 +18,13 @@ async function all(verb, queue, total) {
     text: `${plural(total, 'dead letter')} ${where}${retries ? ' become available again.' : ' are removed for good.'}`,
   });
   if (!yes) return;
-  const body = { filter: queue ? { queue } : {}, confirm: true };
-  act(() => call(`admin/jobs/bulk/${retries ? 'retry' : 'delete'}`, { method: 'POST', body }),
-    (reply) => `${number(reply.succeeded)} of ${plural(reply.matched, 'dead letter')} ${retries ? 'available again' : 'removed'}.`);
+  const chosen = queue ? { queue } : {};
+  if (retries)
+    act(() => call('admin/jobs/bulk/retry', { method: 'POST', body: { filter: chosen, confirm: true } }),
+      (reply) => `${number(reply.succeeded)} of ${plural(reply.matched, 'dead letter')} available again.`);
+  else
+    act(() => call('admin/dead-letter', { method: 'DELETE', body: { ...chosen, confirm: true } }),
+      (reply) => `${number(reply.purged)} of ${plural(reply.matched, 'dead letter')} removed.`);
 }
 
 export function DeadLetters({ query }) {

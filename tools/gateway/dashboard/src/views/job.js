@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, callExact, listen, part } from '../api.js';
 import { html } from '../html.js';
 import { ask, Bar, Foreign, Json, Moment, Pending, QueueLink, StateBadge, Table, Tile } from '../parts.js';
@@ -50,9 +50,18 @@ const SHOWN = new Set([...TIMES, 'id', 'type', 'queue', 'state', 'priority', 'at
   'result', 'error', 'errors', 'progress', 'retry', 'retry_policy', 'metadata', 'specversion', 'worker_id', 'workflow_id',
   'result_ttl', 'result_stored_at', 'result_size_bytes', 'result_pruned']);
 
-/** What happens to the job while the page looks; each event asks for the job again. */
-function useHappenings(id) {
+const ENDS = new Set(['completed', 'cancelled', 'discarded']);
+
+/** What happens to the job while the page looks; each event asks for the job again. The stream ends with the job, and begins
+ * again when that is retried. */
+function useHappenings(id, ended) {
   const [events, setEvents] = useState([]);
+  const [lives, setLives] = useState(0);
+  const before = useRef(false);
+  useEffect(() => {
+    if (before.current && !ended) setLives((old) => old + 1);
+    before.current = ended;
+  }, [ended]);
   useEffect(() => {
     const end = new AbortController();
     listen(`jobs/${part(id)}/events`, {
@@ -60,11 +69,12 @@ function useHappenings(id) {
       tell: ({ data }) => {
         const event = JSON.parse(data);
         if (event.id) setEvents((old) => [event, ...old].slice(0, 100));
+        if (ENDS.has(event.to)) end.abort();
         touched();
       },
     });
     return () => end.abort();
-  }, [id]);
+  }, [id, lives]);
   return events;
 }
 
@@ -77,8 +87,8 @@ function Progress({ job }) {
 export function Job({ name }) {
   const { sample } = useStore();
   const answer = useAnswer(path(name), { ask: callExact });
-  const events = useHappenings(name);
   const job = answer.data;
+  const events = useHappenings(name, ENDS.has(job?.state));
   if (answer.problem?.status === 404)
     return html`<p class="problem" role="alert">The segment does not have this job: it may have given its room to another, or never been here.</p>`;
   if (!job) return html`<${Pending} answer=${answer} />`;
