@@ -183,7 +183,7 @@ bool SlotPool::end(std::uint32_t slot, Control found) {
   return true;
 }
 
-/// Takes the oldest batch out of the ring, and lists anew what is still there.
+/// Lists anew what is still there of the oldest batch, which a death in between puts back.
 void SlotPool::compact() {
   const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
   if (batch == kNoIndex) return;
@@ -196,8 +196,8 @@ void SlotPool::compact() {
     const Control found(store_.job(hint.index()).control.load());
     if (is_spent(found) && found.tag() == hint.tag()) kept.emplace_back(hint.index(), found);
   }
-  rings_.drop_batch(batch);
   for (const auto& [slot, found] : kept) list(slot, found);
+  rings_.drop_batch(batch);
 }
 
 /// Of several that bring it at once one gets in. kDuplicate also when another is in the middle of
