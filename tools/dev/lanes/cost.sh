@@ -12,7 +12,7 @@ readonly HELP="cost [--lines] [WAY...]
 readonly BUDGETS="
 single 1610
 prepared 1530
-events 1820
+events 1840
 batch 1320
 prepared_batch 1225
 c_abi 2570
