@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/events.hpp"
+#include "engine/workflow.hpp"
 
 namespace ojs_shm::engine {
 
@@ -61,6 +62,13 @@ void EventReader::read_page(std::uint32_t page, std::vector<Found>& lanes) {
 
 namespace {
 
+/// Of the events of a running workflow, which have one tag: it begins, then one step after the other
+/// leaves fewer behind.
+unsigned stage_of(const EventFacts& event) {
+  if (event.kind != EventKind::kWorkflowStepCompleted) return 0;
+  return kMostMembers + 1 - std::min<unsigned>(event.max_attempts, kMostMembers);
+}
+
 /// By time, but the events of one lane stay in their order, as they come, and those of one job in
 /// that of the tags of its slot. A lane's clock may seem to go back, for an event may bear the time
 /// at which its operation began; and within a millisecond lanes cannot be told apart.
@@ -79,8 +87,9 @@ class Order {
     }
     std::ranges::stable_sort(by_time, {}, [&](std::size_t i) { return time[i]; });
     for (auto& [job, at] : changes) {
-      std::ranges::stable_sort(at, {},
-                               [&](std::size_t i) { return std::tie(given_[i].tag, time[i]); });
+      std::ranges::stable_sort(at, {}, [&](std::size_t i) {
+        return std::tuple(given_[i].tag, stage_of(given_[i]), time[i]);
+      });
       for (std::size_t i = 1; i < at.size(); ++i) before_[at[i]] = at[i - 1];
     }
     to_ = events.begin();

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ojs_shm/proxy.hpp>
+
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "worker_api/json/envelope_event.hpp"
 
@@ -190,6 +192,20 @@ TEST_F(ToldWorkflows, that_are_gone_are_known_by_their_id_alone) {
     EXPECT_EQ(event.workflow_type, "");
     EXPECT_THAT(print_event(event), Not(HasSubstr("workflow_name")));
   }
+}
+
+/// Several handles tell of it within a millisecond, in which nobody can tell the time.
+TEST_F(ToldWorkflows, come_in_their_order_whoever_tells_them) {
+  s.stop_clock();
+  auto early = Proxy::attach(s.segment).value(), late = Proxy::attach(s.segment).value();
+  create(of_kind(WorkflowKind::kChain, {job_of("a"), job_of("b")}));
+  for (Proxy* end : {&early, &late}) {
+    const auto jobs = late.fetch({.queues = {"default"}}).value();
+    ASSERT_EQ(jobs.size(), 1U);
+    ASSERT_TRUE(end->ack(jobs[0].id, jobs[0].fence).ok());
+  }
+  EXPECT_THAT(types(told()), ElementsAre("workflow.started", "workflow.step_completed",
+                                         "workflow.step_completed", "workflow.completed"));
 }
 
 }  // namespace
