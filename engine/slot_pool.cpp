@@ -183,20 +183,24 @@ bool SlotPool::end(std::uint32_t slot, Control found) {
   return true;
 }
 
-/// Lists anew what is still there of the oldest batch, which a death in between puts back.
-void SlotPool::compact() {
-  const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
-  if (batch == kNoIndex) return;
-  std::vector<std::pair<std::uint32_t, Control>> kept;
+/// Calls with each slot that a batch lists and that is still as it was listed.
+template <class Each>
+void SlotPool::each_listed(std::uint32_t batch, Each each) const {
   for (const Word& cell : segment_.chunk(batch).cell) {
     const std::uint64_t word = cell.load();
     if (shm::is_empty(word)) break;
     const shm::Hint hint(word);
     if (hint.index() >= store_.slots()) continue;
     const Control found(store_.job(hint.index()).control.load());
-    if (is_spent(found) && found.tag() == hint.tag()) kept.emplace_back(hint.index(), found);
+    if (is_spent(found) && found.tag() == hint.tag()) each(hint.index(), found);
   }
-  for (const auto& [slot, found] : kept) list(slot, found);
+}
+
+/// Lists anew what is still there of the oldest batch, which a death in between puts back.
+void SlotPool::compact() {
+  const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+  if (batch == kNoIndex) return;
+  each_listed(batch, [this](std::uint32_t slot, Control found) { list(slot, found); });
   rings_.drop_batch(batch);
 }
 
@@ -297,14 +301,7 @@ void SlotPool::rest() {
 
 /// Frees the finished slots that a batch of this lane lists.
 [[gnu::noinline]] void SlotPool::drop_batch(std::uint32_t batch) {
-  for (const Word& cell : segment_.chunk(batch).cell) {
-    const std::uint64_t word = cell.load();
-    if (shm::is_empty(word)) break;
-    const shm::Hint hint(word);
-    if (hint.index() >= store_.slots()) continue;
-    const Control found(store_.job(hint.index()).control.load());
-    if (is_spent(found) && found.tag() == hint.tag()) (void)end(hint.index(), found);
-  }
+  each_listed(batch, [this](std::uint32_t slot, Control found) { (void)end(slot, found); });
   rings_.drop_batch(batch);
 }
 
@@ -341,16 +338,11 @@ std::uint64_t SlotPool::drop_expired(std::uint64_t now) {
       rings_.retire(front);
       continue;
     }
-    const shm::Chunk& chunk = segment_.chunk(front.hint().index());
-    for (unsigned i = shm::kCellsPerChunk; i > 0; --i) {
-      const std::uint64_t word = chunk.cell[i - 1].load();
-      if (shm::is_empty(word)) continue;
-      const JobRecord& youngest = store_.job(shm::Hint(word).index());
-      if (Control(youngest.control.load()).tag() != shm::Hint(word).tag()) continue;
-      if (youngest.finished_at.get() + retention > now)
-        return youngest.finished_at.get() + retention;
-      break;
-    }
+    std::uint64_t youngest = 0;
+    each_listed(front.hint().index(), [&](std::uint32_t slot, Control) {
+      youngest = std::max(youngest, store_.job(slot).finished_at.get());
+    });
+    if (youngest != 0 && youngest + retention > now) return youngest + retention;
     const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
     if (batch == kNoIndex) return 0;
     drop_batch(batch);

@@ -100,6 +100,8 @@ class SlotPool {
   };
   std::uint32_t scan(std::uint64_t& filling);
   bool end(std::uint32_t slot, Control found);
+  template <class Each>
+  void each_listed(std::uint32_t batch, Each each) const;
   void compact();
   bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
   void recycle(std::uint32_t slot, JobRecord& job);

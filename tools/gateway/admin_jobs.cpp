@@ -177,23 +177,16 @@ Choice confirmed(Desk& desk, const Request& request) {
   const Body body(request);
   if (!body.flag("confirm").value_or(false))
     throw invalid_request("many jobs at once are changed only with \"confirm\": true", "confirm");
-  const auto check = [](const Body& from, std::initializer_list<std::string_view> known,
-                        std::string_view where) {
-    for (const json::Member& member : from.members()) {
-      const std::string value = json::compact(member.value);
-      if (value == "null" || value == "\"\"" ||
-          std::ranges::find(known, member.name) == known.end())
-        throw invalid_request(std::string(where) + member.name.substr(0, 64) + " chooses no jobs",
-                              member.name);
-    }
-  };
-  check(body, {"filter", "confirm"}, "");
   Choice choice;
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     choice.filter.tenant = std::string(tenant);
+  for (const json::Member& member : body.members())
+    if ((member.name != "filter" && member.name != "confirm") ||
+        json::kind_of(member.value) == json::Kind::kNull)
+      throw invalid_request(member.name.substr(0, 64) + " chooses no jobs", member.name);
   const auto filter = body.object("filter");
   if (!filter) return choice;
-  check(*filter, {"queue", "state", "type", "since", "until", "tenant"}, "filter.");
+  filter->choose_by({"queue", "state", "type", "since", "until", "tenant"});
   if (const auto queue = filter->text("queue")) choice.filter.queue = *queue;
   if (const auto state = filter->text("state")) choice.filter.state = state_named(*state);
   if (const auto type = filter->text("type")) choice.choose_type(*type);

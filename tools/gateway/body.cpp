@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "tools/gateway/fault.hpp"
@@ -120,6 +121,14 @@ std::optional<Body> Body::object(std::string_view name) const {
   if (!value) return std::nullopt;
   if (json::kind_of(*value) != json::Kind::kObject) wrong_kind(name, "an object");
   return Body(*value, fmt::format("{}{}.", where_, name));
+}
+
+void Body::choose_by(std::initializer_list<std::string_view> known) const {
+  constexpr std::string_view kNothing[] = {"null", "\"\"", "{}", "[]"};
+  for (const json::Member& member : members_)
+    if (std::ranges::find(known, member.name) == known.end() ||
+        std::ranges::find(kNothing, json::compact(member.value)) != std::end(kNothing))
+      throw invalid_request(where_ + member.name.substr(0, 64) + " chooses no jobs", member.name);
 }
 
 }  // namespace ojs_shm::gateway

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class Body {
   std::optional<std::vector<std::string>> texts(std::string_view name) const;
   std::optional<std::vector<std::string_view>> elements(std::string_view name) const;
   std::optional<Body> object(std::string_view name) const;
+  /// Throws a Fault unless each member is one of these and says something: what was meant to choose some must
+  /// not choose all.
+  void choose_by(std::initializer_list<std::string_view> known) const;
   const std::vector<json::Member>& members() const { return members_; }
 
  private:

@@ -202,14 +202,8 @@ bool has_meta(const JobInfo& job, const Body& wanted) {
 
 std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& filter,
                                 const Change& change) {
-  static constexpr std::string_view kKnown[] = {
-      "type", "queue", "state", "enqueued_before", "enqueued_after", "priority", "meta"};
-  for (const json::Member& member : filter.members()) {
-    const std::string value = json::compact(member.value);
-    const bool says_nothing = value == "null" || value == "\"\"" || value == "{}" || value == "[]";
-    if (says_nothing || std::ranges::find(kKnown, member.name) == std::end(kKnown))
-      throw invalid_request(fmt::format("filter.{} chooses no jobs", member.name), member.name);
-  }
+  filter.choose_by(
+      {"type", "queue", "state", "enqueued_before", "enqueued_after", "priority", "meta"});
   if (filter.members().empty())
     throw invalid_request("a filter names at least one member of the jobs that it chooses",
                           "filter");

@@ -107,7 +107,7 @@ class Bulk(OnGateway):
         self.assertEqual(self.change("cancel", filter=queue | {"meta": {"shard": {"n": 7}}})["cancelled"], 1)
         self.assertEqual(self.states([low, high, later]), ["available", "cancelled", "scheduled"])
         self.assertEqual(self.change("cancel", filter=queue | {"state": ["scheduled"]})["cancelled"], 1)
-        for wrong in (queue, {"filter": {"queues": "a"}}, {"filter": {"queue": ""}}, {"filter": {"error_type": "x"}}):
+        for wrong in (queue, {"filter": None}, {"filter": {"queues": "a"}}, {"filter": {"queue": ""}}, {"filter": {"error_type": "x"}}):
             for action in ("cancel", "retry", "delete"):
                 self.call("POST", "admin/jobs/bulk/" + action, wrong | {"confirm": True}, expect=400)
         none = {"filter": queue | {"until": "1970-01-01T00:00:00Z"}, "confirm": True}

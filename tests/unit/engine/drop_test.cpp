@@ -86,6 +86,33 @@ TEST_F(Drop, however_many_go_what_nobody_removed_stays) {
   for (const std::string& id : kept) EXPECT_TRUE(there(id)) << id;
 }
 
+/// What is listed anew behind a younger job says nothing of that one's time.
+TEST(DropRetention, what_is_listed_anew_takes_no_younger_job_away) {
+  SegmentOptions options = few_slots();
+  options.retention_ms = kHour;
+  QuietSegment s(options);
+  s.stop_clock();
+  std::vector<std::string> old;
+  for (int i = 0; i < 28; ++i) {
+    old.push_back(s.put());
+    ASSERT_TRUE(s.worker.try_fetch(s.job).ok());
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+  }
+  s.move_clock(kHour / 2);
+  const std::string young = s.put(1, "mail");
+  ASSERT_TRUE(s.admin.delete_queue("mail", QueueDeletion::kDiscard).ok());
+  for (int batch = 0; batch < 28; batch += 14)
+    for (int i = 0; i < 7; ++i)
+      ASSERT_TRUE(s.admin.drop(old[static_cast<std::size_t>(batch + i)]).ok());
+  s.move_clock(kHour / 2 + kSecond);
+  s.tick();
+  EXPECT_TRUE(s.observer.get(young).ok());
+  s.move_clock(kHour / 2);
+  s.tick();
+  EXPECT_FALSE(s.observer.get(young).ok());
+  EXPECT_FALSE(s.observer.get(old[13]).ok());
+}
+
 TEST_F(Drop, a_unique_key_that_a_finished_job_holds_goes_with_it) {
   UniquePolicy policy = policy_with(OnConflict::kReject);
   policy.states |= 1U << static_cast<unsigned>(State::kCompleted);
