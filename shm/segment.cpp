@@ -34,10 +34,13 @@ Opened refuse(OpenCode code, std::string detail) {
   return opened;
 }
 
-struct Descriptor {
+/// A file that has no name yet, or, where the file system has no such files, a hidden one.
+struct Draft {
   int fd = -1;
-  ~Descriptor() {
+  std::string hidden;  ///< the hidden name, if it has one
+  ~Draft() {
     if (fd >= 0) ::close(fd);
+    if (!hidden.empty()) ::unlink(hidden.c_str());
   }
 };
 
@@ -50,14 +53,16 @@ bool plausible(const Geometry& g) {
          g.area_bytes < (1ULL << 40);
 }
 
-/// An unnamed file in the directory of `path`, or, where the file system has none, a hidden named
-/// one.
-int open_unnamed(const std::string& path, std::string& temporary) {
+/// Opens a draft in the directory of `path`; false where errno says why not.
+bool open_draft(const std::string& path, Draft& draft) {
   const std::string dir = path.substr(0, path.find_last_of('/') + 1);
-  const int fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
-  temporary = path + ".new." + std::to_string(::getpid());
-  return ::open(temporary.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  draft.fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (draft.fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+    return draft.fd >= 0;
+  const std::string hidden = path + ".new." + std::to_string(::getpid());
+  draft.fd = ::open(hidden.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (draft.fd >= 0) draft.hidden = hidden;
+  return draft.fd >= 0;
 }
 
 /// What can be done about a full file system: how much there is, and the ways to need less or have
@@ -71,12 +76,61 @@ std::string room_left(const std::string& path) {
          "(--size, --slots)";
 }
 
-/// Without the signal that a file-size limit would end the process with: its error says enough.
-int reserve(int fd, std::uint64_t size) {
+constexpr std::uint64_t kHugePage = 2U << 20;
+
+/// Addresses that nothing else is mapped at; gives back what no mapping took.
+struct AddressRoom {
+  explicit AddressRoom(std::uint64_t size)
+      : begin(::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+        taken(address()),
+        taken_end(address()),
+        end(address() + size) {}
+  ~AddressRoom() {
+    if (begin == MAP_FAILED) return;
+    if (taken > address()) ::munmap(begin, taken - address());
+    if (end > taken_end) ::munmap(reinterpret_cast<void*>(taken_end), end - taken_end);
+  }
+  AddressRoom(const AddressRoom&) = delete;
+  AddressRoom& operator=(const AddressRoom&) = delete;
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(begin); }
+
+  void* begin;
+  std::uint64_t taken, taken_end, end;
+};
+
+/// Maps the file at a multiple of a huge page, so that the kernel can map those of the file as one
+/// each.
+bip::mapped_region map_aligned(const bip::file_mapping& file, bip::mode_t mode,
+                               std::uint64_t size) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t whole_pages = (size + page - 1) & ~(page - 1);
+  AddressRoom room(whole_pages + kHugePage);
+  if (room.begin == MAP_FAILED) return {file, mode, 0, size};
+  const std::uint64_t aligned = (room.address() + kHugePage - 1) & ~(kHugePage - 1);
+  bip::mapped_region region(file, mode, 0, size, reinterpret_cast<void*>(aligned), MAP_FIXED);
+  room.taken = aligned;
+  room.taken_end = aligned + whole_pages;
+  return region;
+}
+
+/// Makes the file out of huge pages, as far as the kernel grants them for the asking (tmpfs, since
+/// Linux 6.1). It wants one page of each to be there.
+void ask_for_huge_pages(int fd, std::byte* base, std::uint64_t size) {
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE
+  for (std::uint64_t at = 0; at + kHugePage <= size; at += kHugePage)
+    if (::posix_fallocate(fd, static_cast<off_t>(at), 1) != 0 ||
+        ::madvise(base + at, kHugePage, kCollapse) != 0)
+      return;
+}
+
+/// Gives the file all its pages. Without the signal that a file-size limit would end the process
+/// with: its error says enough.
+int reserve(int fd, std::byte* base, std::uint64_t size) {
   sigset_t limit, before;
   ::sigemptyset(&limit);
   ::sigaddset(&limit, SIGXFSZ);
   ::pthread_sigmask(SIG_BLOCK, &limit, &before);
+  if (::ftruncate(fd, static_cast<off_t>(size)) == 0) ask_for_huge_pages(fd, base, size);
   const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(size));
   const timespec at_once{};
   if (error == EFBIG) ::sigtimedwait(&limit, nullptr, &at_once);
@@ -137,8 +191,8 @@ Opened open_segment(const std::string& path, std::uint64_t upper_fingerprint, Ma
   try {
     const auto access = writable ? bip::read_write : bip::read_only;
     const bip::file_mapping file(path.c_str(), access);
-    bip::mapped_region region(file, mapping == Mapping::kPrivate ? bip::copy_on_write : access, 0,
-                              size);
+    bip::mapped_region region =
+        map_aligned(file, mapping == Mapping::kPrivate ? bip::copy_on_write : access, size);
     const auto& header = *static_cast<const Header*>(region.get_address());
     if (header.magic != kMagic)
       return refuse(OpenCode::kNotASegment, path + " is not an ojs-shm segment");
@@ -172,42 +226,31 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
     return refuse(OpenCode::kSystem, "the chosen sizes are out of range");
   const std::uint64_t size = offsets_of(spec.geometry).end;
   if (::access(path.c_str(), F_OK) == 0) return refuse(OpenCode::kExists, path + " exists");
-  std::string temporary;
-  Descriptor file{open_unnamed(path, temporary)};
-  if (file.fd < 0)
+  Draft draft;
+  if (!open_draft(path, draft))
     return refuse(errno == EACCES || errno == EPERM ? OpenCode::kNoPermission : OpenCode::kSystem,
                   path + ": " + reason(errno));
-  auto drop_temporary = [&temporary] {
-    if (!temporary.empty()) ::unlink(temporary.c_str());
-  };
-  if (const int error = reserve(file.fd, size); error != 0) {
-    drop_temporary();
+  const std::string by_descriptor = "/proc/self/fd/" + std::to_string(draft.fd);
+  Opened opened;
+  try {
+    opened.segment.adopt(map_aligned(bip::file_mapping(by_descriptor.c_str(), bip::read_write),
+                                     bip::read_write, size),
+                         draft.fd, spec.geometry, true, path);
+  } catch (const bip::interprocess_exception& error) {
+    return refuse(OpenCode::kSystem, path + ": " + error.what());
+  }
+  if (const int error = reserve(draft.fd, opened.segment.base_, size); error != 0)
     return refuse(error == ENOSPC || error == EFBIG ? OpenCode::kNoSpace : OpenCode::kSystem,
                   path + ": cannot reserve " + std::to_string(size) + " bytes: " + reason(error) +
                       (error == EFBIG ? " (the limit of `ulimit -f`)" : room_left(path)));
-  }
   if (!spec.group.empty()) {
     const struct group* group = ::getgrnam(spec.group.c_str());
-    if (group == nullptr || ::fchown(file.fd, static_cast<uid_t>(-1), group->gr_gid) != 0) {
-      drop_temporary();
+    if (group == nullptr || ::fchown(draft.fd, static_cast<uid_t>(-1), group->gr_gid) != 0)
       return refuse(OpenCode::kNoPermission,
                     "cannot give " + path + " to group '" + spec.group + "'");
-    }
   }
-  if (::fchmod(file.fd, spec.mode) != 0) {
-    drop_temporary();
+  if (::fchmod(draft.fd, spec.mode) != 0)
     return refuse(OpenCode::kNoPermission, path + ": " + reason(errno));
-  }
-  const std::string by_descriptor = "/proc/self/fd/" + std::to_string(file.fd);
-  Opened opened;
-  try {
-    bip::mapped_region region(bip::file_mapping(by_descriptor.c_str(), bip::read_write),
-                              bip::read_write, 0, size);
-    opened.segment.adopt(std::move(region), file.fd, spec.geometry, true, path);
-  } catch (const bip::interprocess_exception& error) {
-    drop_temporary();
-    return refuse(OpenCode::kSystem, path + ": " + error.what());
-  }
   Header& header = opened.segment.header();
   header.magic = kMagic;
   header.format = kFormat;
@@ -220,12 +263,10 @@ Opened make_segment(const std::string& path, const MakeSpec& spec, void (*fill)(
   fill(opened.segment, context);
   header.ready.store(kReady,
                      Point::kNone);  // PAIR segment-ready; NO CRASH POINT: the file has no name yet
-  const int linked = temporary.empty() ? ::linkat(AT_FDCWD, by_descriptor.c_str(), AT_FDCWD,
-                                                  path.c_str(), AT_SYMLINK_FOLLOW)
-                                       : ::link(temporary.c_str(), path.c_str());
-  const int error = errno;
-  drop_temporary();
-  if (linked != 0)
+  const int linked = draft.hidden.empty() ? ::linkat(AT_FDCWD, by_descriptor.c_str(), AT_FDCWD,
+                                                     path.c_str(), AT_SYMLINK_FOLLOW)
+                                          : ::link(draft.hidden.c_str(), path.c_str());
+  if (const int error = errno; linked != 0)
     return refuse(error == EEXIST ? OpenCode::kExists : OpenCode::kSystem,
                   path + ": " + reason(error));
   opened.code = OpenCode::kOk;
