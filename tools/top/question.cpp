@@ -35,14 +35,21 @@ Question pause(const SegmentName& where, const std::string& queue, bool paused) 
           }};
 }
 
-Question of_dead_letter(const SegmentName& where, const std::string& id, bool retry) {
-  return {fmt::format("{} dead letter {}?", retry ? "retry" : "drop", id),
-          false,
-          {},
-          [=](const std::string&) {
+Question retry(const SegmentName& where, const std::string& id) {
+  return {"retry dead letter " + id + "?", false, {}, [=](const std::string&) {
             return with_admin(where, [&](Admin& admin) {
-              return told(retry ? admin.retry_dead(id) : admin.drop_dead(id),
-                          fmt::format("dead letter {} is {}", id, retry ? "available" : "dropped"));
+              return told(admin.retry_dead(id), "dead letter " + id + " is available");
+            });
+          }};
+}
+
+/// What is kept of a job that is over goes. A dead letter goes also while its workflow runs.
+Question drop(const SegmentName& where, const std::string& id) {
+  return {"drop what is kept of job " + id + "?", false, {}, [=](const std::string&) {
+            return with_admin(where, [&](Admin& admin) {
+              const Result<JobInfo> job = admin.producer().get(id);
+              const bool dead = job && job->dead_letter;
+              return told(dead ? admin.drop_dead(id) : admin.drop(id), "job " + id + " is dropped");
             });
           }};
 }
@@ -103,8 +110,8 @@ std::optional<Question> question_of(const Options& options, View view, const Sub
   const std::string id = view == View::kJobs ? row : view == View::kJob ? subject.job : "";
   if (id.empty()) return std::nullopt;
   switch (key) {
-    case 'R': return of_dead_letter(where, id, true);
-    case 'D': return of_dead_letter(where, id, false);
+    case 'R': return retry(where, id);
+    case 'D': return drop(where, id);
     case 'c': return cancel(where, id);
     case 'P': return new_priority(where, id);
     default: return std::nullopt;

@@ -79,8 +79,9 @@ Grid help_grid(bool admin) {
   add("q F10", "quit");
   if (!admin) return grid;
   add("p r", "queues: pause, resume");
-  add("R D", "a dead letter: retry, drop");
   add("c P", "a job: cancel, change its priority");
+  add("D", "a job that is over: drop what is kept of it");
+  add("R", "a dead letter: retry");
   add("M", "repair after dead processes");
   return grid;
 }

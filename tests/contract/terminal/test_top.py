@@ -492,6 +492,31 @@ class Changes(unittest.TestCase):
                 top.until("dropped")
                 eventually(lambda: len(segment.cli("dead", "list").splitlines()) == 0)
 
+    def test_a_job_that_is_over_is_dropped_after_a_question(self):
+        with Segment() as segment:
+            over, at_work = segment.put("mail"), segment.put("mail")
+            segment.cli("cancel", over)
+            with segment.top("--admin", "--view", "jobs", "-d", "100ms", columns=200) as top:
+                top.until("jobs (waiting)")
+                top.press("s", "s", "s")
+                top.until(over)
+                top.press("/", *"cancelled", "enter")
+                top.until(lambda: at_work not in top.text)
+                top.press("D")
+                top.until(f"drop what is kept of job {over}?")
+                top.press("n")
+                top.until("not done")
+                self.assertIn("cancelled", segment.cli("get", over))
+                top.press("D", "y")
+                top.until(f"job {over} is dropped")
+                with self.assertRaises(AssertionError):
+                    segment.cli("get", over)
+                top.press("esc")
+                top.until(at_work)
+                top.press("D", "y")
+                top.until("is available, not a job that is over")
+                self.assertIn("available", segment.cli("get", at_work))
+
 
 if __name__ == "__main__":
     unittest.main()
