@@ -2,6 +2,7 @@
 // Looking at jobs and changing them from the command line, and the exit codes of it.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <csignal>
 #include <fstream>
 #include <string>
@@ -39,6 +40,22 @@ TEST(CliJobs, unknown_ids_are_status_4_for_every_command) {
   EXPECT_EQ(member(json.err, "error.code"), "not_found") << json.err;
   EXPECT_NE(member(json.err, "error.message"), "");
   EXPECT_EQ(json.out, "");
+}
+
+TEST(CliJobs, ids_are_taken_in_upper_case_too) {
+  const LiveSegment segment;
+  const auto upper = [](std::string id) {
+    for (char& c : id) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return id;
+  };
+  const std::string id = segment.enqueue({"-t", "a", "--pending"});
+  EXPECT_EQ(member(segment.cli({"get", upper(id), "--json"}).out, "id"), id);
+  EXPECT_EQ(segment.cli({"activate", upper(id)}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"reprioritize", upper(id), "1"}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"cancel", upper(id)}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"wait", upper(id), "--timeout", "30s", "--json"}).exit_code, 5);
+  EXPECT_EQ(segment.cli({"drop", upper(id)}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"get", id}).exit_code, 4);
 }
 
 TEST(CliJobs, lists_available_jobs_in_the_order_of_their_fetching) {

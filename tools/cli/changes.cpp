@@ -13,6 +13,7 @@
 #include "tools/cli/each.hpp"
 #include "tools/cli/filter.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/known_id.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/json/envelope.hpp"
 
@@ -129,13 +130,13 @@ void add_change_commands(CLI::App& app, Request& request) {
                               "Cancel jobs, by their ids or all that flags choose; the command of "
                               "an active one gets SIGTERM from its worker",
                               &cancel);
-  stop->add_option("ID", stop_options->ids, "The jobs");
+  stop->add_option("ID", stop_options->ids, "The jobs")->transform(shell::known_id);
   add_choice(*stop, *stop_options);
 
   const auto [now, now_options] = add_command<IdsOptions>(
       app, request, "promote",
       "Run scheduled and retryable jobs now: they become available before their time", &promote);
-  now->add_option("ID", now_options->ids, "The jobs");
+  now->add_option("ID", now_options->ids, "The jobs")->transform(shell::known_id);
   add_choice(*now, *now_options);
 
   const auto [end, end_options] = add_command<IdsOptions>(
@@ -143,21 +144,23 @@ void add_change_commands(CLI::App& app, Request& request) {
       "Remove what is kept of jobs that are completed, cancelled or discarded, by their ids or all "
       "that flags choose",
       &drop);
-  end->add_option("ID", end_options->ids, "The jobs");
+  end->add_option("ID", end_options->ids, "The jobs")->transform(shell::known_id);
   add_choice(*end, *end_options);
 
   const auto [move, move_options] = add_command<ReprioritizeOptions>(
       app, request, "reprioritize",
       "Change the priority of an available or scheduled job; prints the old and the new",
       &reprioritize);
-  move->add_option("ID", move_options->id, "The job")->required();
+  move->add_option("ID", move_options->id, "The job")->transform(shell::known_id)->required();
   move->add_option("PRIORITY", move_options->priority,
                    "A number or a name of the segment's convention")
       ->required();
 
   const auto [release, release_options] =
       add_command<IdsOptions>(app, request, "activate", "Make pending jobs available", &activate);
-  release->add_option("ID", release_options->ids, "The jobs")->required();
+  release->add_option("ID", release_options->ids, "The jobs")
+      ->transform(shell::known_id)
+      ->required();
 }
 
 }  // namespace ojs_shm::cli

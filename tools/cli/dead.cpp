@@ -9,6 +9,7 @@
 #include "tools/cli/each.hpp"
 #include "tools/cli/filter.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/known_id.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/json/retention_text.hpp"
@@ -93,7 +94,7 @@ int retention(const Request& request, const RetentionOptions& options) {
 void add_pick(CLI::App& dead, Request& request, const char* name, const char* description,
               int (*run)(const Request&, const PickOptions&)) {
   const auto [command, options] = add_command<PickOptions>(dead, request, name, description, run);
-  command->add_option("ID", options->ids, "The dead letters");
+  command->add_option("ID", options->ids, "The dead letters")->transform(shell::known_id);
   command->add_flag("--all", options->all, "Every one of them");
   add_filter(*command, options->filter);
   command->add_flag("-y,--yes", options->yes, "Do not ask");

@@ -9,6 +9,7 @@
 #include "tools/cli/filter.hpp"
 #include "tools/cli/finish.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/known_id.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -78,7 +79,7 @@ int wait(const Request& request, const WaitOptions& options) {
 
 void add_job_commands(CLI::App& app, Request& request) {
   const auto [one, get_options] = add_command<GetOptions>(app, request, "get", "Show a job", &get);
-  one->add_option("ID", get_options->id, "The job")->required();
+  one->add_option("ID", get_options->id, "The job")->transform(shell::known_id)->required();
 
   const auto [many, list_options] = add_command<ListOptions>(
       app, request, "list",
@@ -109,7 +110,7 @@ void add_job_commands(CLI::App& app, Request& request) {
                                "completed, 1 discarded or timed out,\n"
                                "5 cancelled",
                                &wait);
-  until->add_option("ID", wait_options->id, "The job")->required();
+  until->add_option("ID", wait_options->id, "The job")->transform(shell::known_id)->required();
   until
       ->add_option("--timeout", wait_options->timeout,
                    "Give up after this time, such as 30s (never)")

@@ -11,6 +11,7 @@
 
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/known_id.hpp"
 #include "tools/shell/refusal.hpp"
 
 namespace ojs_shm::cli {
@@ -55,7 +56,7 @@ void add_progress_command(CLI::App& app, Request& request) {
   const auto [command, options] = add_command<ProgressOptions>(
       app, request, "progress", "Say how far an active job is, and renew its lease", &progress);
   command->add_option("FRACTION", options->fraction, "From 0 to 1")->required();
-  command->add_option("ID", options->id, "The job (OJS_JOB_ID)");
+  command->add_option("ID", options->id, "The job (OJS_JOB_ID)")->transform(shell::known_id);
   command->add_option("-m,--message", options->message, "A text for people")->type_name("TEXT");
   command->add_option("--data", options->data, "More for programs")->type_name("JSON");
   command

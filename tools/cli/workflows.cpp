@@ -15,6 +15,7 @@
 #include "tools/cli/priorities.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/colour.hpp"
+#include "tools/shell/known_id.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
@@ -217,13 +218,15 @@ void add_workflow_commands(CLI::App& app, Request& request) {
   list->add_option("--called", list_options->name, "Only those of that name")->type_name("NAME");
   const auto [get, get_options] =
       add_command<GetOptions>(*workflow, request, "get", "How one stands", &get_workflow);
-  get->add_option("ID", get_options->id, "The workflow")->required();
+  get->add_option("ID", get_options->id, "The workflow")->transform(shell::known_id)->required();
   get->add_flag("--follow", get_options->follow,
                 "Draw it until it has ended; status 1 unless it completed");
   const auto [cancel, cancel_options] = add_command<GetOptions>(
       *workflow, request, "cancel", "Cancel all that has not begun; active jobs may end",
       &cancel_workflow);
-  cancel->add_option("ID", cancel_options->id, "The workflow")->required();
+  cancel->add_option("ID", cancel_options->id, "The workflow")
+      ->transform(shell::known_id)
+      ->required();
 }
 
 }  // namespace ojs_shm::cli

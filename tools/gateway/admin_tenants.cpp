@@ -183,11 +183,11 @@ std::span<const Route> admin_tenant_routes() {
   // clang-format off
   static const Route kRoutes[] = {
       {"GET", "/ojs/v1/admin/tenants", Scope::kRead, &list, {"", "TenantPage"}, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{id}", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
-      {"PUT", "/ojs/v1/admin/tenants/{id}", Scope::kAdmin, &set_tenant, {"TenantShare", "Tenant"}, Pace::kSlow},
-      {"PUT", "/ojs/v1/admin/tenants/{id}/limits", Scope::kAdmin, &set_limits, {"TenantLimits", "Tenant"}, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{id}/stats", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{id}/jobs", Scope::kRead, &jobs, {"", "JobPage"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{tenant}", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
+      {"PUT", "/ojs/v1/admin/tenants/{tenant}", Scope::kAdmin, &set_tenant, {"TenantShare", "Tenant"}, Pace::kSlow},
+      {"PUT", "/ojs/v1/admin/tenants/{tenant}/limits", Scope::kAdmin, &set_limits, {"TenantLimits", "Tenant"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{tenant}/stats", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{tenant}/jobs", Scope::kRead, &jobs, {"", "JobPage"}, Pace::kSlow},
   };
   // clang-format on
   return kRoutes;

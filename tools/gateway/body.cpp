@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tools/gateway/fault.hpp"
+#include "tools/shell/known_id.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -114,6 +115,17 @@ std::optional<std::vector<std::string>> Body::texts(std::string_view name) const
     texts.push_back(std::move(*text));
   }
   return texts;
+}
+
+std::string Body::required_id(std::string_view name) const {
+  return shell::known_id(required_text(name));
+}
+
+std::optional<std::vector<std::string>> Body::ids(std::string_view name) const {
+  auto ids = texts(name);
+  if (ids)
+    for (std::string& id : *ids) id = shell::known_id(std::move(id));
+  return ids;
 }
 
 std::optional<Body> Body::object(std::string_view name) const {

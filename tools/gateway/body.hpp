@@ -36,6 +36,9 @@ class Body {
   /// Milliseconds: a number, or a duration as a text.
   std::optional<std::uint32_t> milliseconds(std::string_view name) const;
   std::optional<std::vector<std::string>> texts(std::string_view name) const;
+  /// Of a job, in lower case.
+  std::string required_id(std::string_view name) const;
+  std::optional<std::vector<std::string>> ids(std::string_view name) const;
   std::optional<std::vector<std::string_view>> elements(std::string_view name) const;
   std::optional<Body> object(std::string_view name) const;
   /// Throws a Fault unless each member is one of these and says something: what was meant to choose some must

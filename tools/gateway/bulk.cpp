@@ -254,7 +254,7 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
   if (is_atomic(body))
     throw unsupported(
         fmt::format("many jobs are {} one by one; atomicity must be partial", change.done));
-  auto ids = body.texts("job_ids");
+  auto ids = body.ids("job_ids");
   const auto filter = body.object("filter");
   if (ids.has_value() == filter.has_value())
     throw invalid_request("give either job_ids or filter", ids ? "filter" : "job_ids");

@@ -3,6 +3,7 @@
 // Events: what the segment still keeps as a list, and what happens as a stream.
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "tools/gateway/event_stream.hpp"
@@ -13,6 +14,7 @@
 #include "tools/gateway/job_streams.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/paging.hpp"
+#include "tools/shell/known_id.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -27,6 +29,7 @@ EventFilter wanted(const Request& request) {
     if (filter.queues.empty()) filter.queues = texts_asked(request, name);
   for (const char* name : {"jobs", "job_id"})
     if (filter.jobs.empty()) filter.jobs = texts_asked(request, name);
+  std::ranges::transform(filter.jobs, filter.jobs.begin(), shell::known_id);
   filter.job_types = texts_asked(request, "job_types");
   filter.sources = texts_asked(request, "sources");
   filter.tenant = request.header("x-ojs-tenant");
@@ -38,7 +41,7 @@ EventFilter wanted(const Request& request) {
   for (const std::string& channel : texts_asked(request, "channel")) {
     filter.state_changes = true;
     if (channel.starts_with("job:"))
-      filter.jobs.push_back(channel.substr(4));
+      filter.jobs.push_back(shell::known_id(channel.substr(4)));
     else if (channel.starts_with("queue:"))
       filter.queues.push_back(channel.substr(6));
     else if (channel != "all")
@@ -80,7 +83,7 @@ Reply list(Desk& desk, const Request& request) {
 std::string job_of_channel(const Request& request) {
   const std::vector<std::string> channels = texts_asked(request, "channel");
   const bool one = channels.size() == 1 && channels.front().starts_with("job:");
-  return one ? channels.front().substr(4) : std::string();
+  return one ? shell::known_id(channels.front().substr(4)) : std::string();
 }
 
 asio::awaitable<void> stream(Desk& desk, const Request& request, Visit& visit) {

@@ -199,7 +199,7 @@ std::string result_of_many(Desk& desk, const Request& request, const std::string
 /// {"ids": [...]}: by id. Source: ojs-results 10.4.
 Reply results(Desk& desk, const Request& request) {
   const Body body(request);
-  const auto ids = body.texts(body.raw("job_ids") ? "job_ids" : "ids");
+  const auto ids = body.ids(body.raw("job_ids") ? "job_ids" : "ids");
   if (!ids || ids->empty()) throw invalid_request("job_ids must be an array of ids", "job_ids");
   if (ids->size() > 1000) throw invalid_request("job_ids takes at most 1000 ids", "job_ids");
   const std::set<std::string> known(ids->begin(), ids->end());

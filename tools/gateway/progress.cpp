@@ -86,7 +86,7 @@ Reply put_progress(Desk& desk, const Request& request) {
 
 Reply post_progress(Desk& desk, const Request& request) {
   const Body body(request);
-  const std::string id = body.required_text("job_id");
+  const std::string id = body.required_id("job_id");
   const auto percent = body.number("percentage");
   const auto fraction = body.number("progress");
   if (!percent && !fraction) throw invalid_request("percentage is missing", "percentage");

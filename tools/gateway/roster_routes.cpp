@@ -141,13 +141,13 @@ std::span<const Route> roster_routes() {
   // clang-format off
   static const Route kRoutes[] = {
       {"POST", "/ojs/v1/workers/register", Scope::kWrite, &enroll, {"Registration", "Registered"}},
-      {"DELETE", "/ojs/v1/workers/{id}", Scope::kWrite, &deregister, {"", "RemovedWorker"}},
-      {"GET", "/ojs/v1/workers/{id}/health", Scope::kRead, &health, {"", "WorkerHealth", "503"}},
+      {"DELETE", "/ojs/v1/workers/{worker}", Scope::kWrite, &deregister, {"", "RemovedWorker"}},
+      {"GET", "/ojs/v1/workers/{worker}/health", Scope::kRead, &health, {"", "WorkerHealth", "503"}},
       {"GET", "/ojs/v1/admin/workers", Scope::kRead, &list, {"", "WorkerPage"}},
       {"POST", "/ojs/v1/admin/workers/directive", Scope::kAdmin, &direct, {"Directive", "Directed"}},
-      {"GET", "/ojs/v1/admin/workers/{id}", Scope::kRead, &get, {"", "Worker"}},
-      {"POST", "/ojs/v1/admin/workers/{id}/quiet", Scope::kAdmin, &quiet, {"", "Worker"}},
-      {"DELETE", "/ojs/v1/admin/workers/{id}", Scope::kAdmin, &deregister_stale, {"", "RemovedWorker"}},
+      {"GET", "/ojs/v1/admin/workers/{worker}", Scope::kRead, &get, {"", "Worker"}},
+      {"POST", "/ojs/v1/admin/workers/{worker}/quiet", Scope::kAdmin, &quiet, {"", "Worker"}},
+      {"DELETE", "/ojs/v1/admin/workers/{worker}", Scope::kAdmin, &deregister_stale, {"", "RemovedWorker"}},
   };
   // clang-format on
   return kRoutes;

@@ -8,6 +8,7 @@
 
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/handlers.hpp"
+#include "tools/shell/known_id.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -65,6 +66,11 @@ std::string decoded(std::string_view text, bool plus_is_space) {
   return out;
 }
 
+/// What stands for {..} in a path.
+std::string name_in(std::string_view placeholder, std::string given) {
+  return placeholder == "{id}" ? shell::known_id(std::move(given)) : std::move(given);
+}
+
 /// Whether the quality of a coding is zero: it is refused.
 bool refused(std::string_view parameters) {
   const std::string_view quality = trimmed(parameters);
@@ -116,7 +122,8 @@ const Route& Router::find(Request& request) const {
     allow(*pattern.route);
     if (!fits(*pattern.route)) continue;
     for (std::size_t i = 0; i < parts.size(); ++i)
-      if (is_name(pattern.parts[i])) request.names.push_back(decoded(parts[i], false));
+      if (is_name(pattern.parts[i]))
+        request.names.push_back(name_in(pattern.parts[i], decoded(parts[i], false)));
     return *pattern.route;
   }
   if (allowed.empty()) {

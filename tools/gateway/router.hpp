@@ -37,7 +37,8 @@ struct Bodies {
 
 struct Route {
   std::string_view method;
-  std::string_view path;  ///< {..} stands for one name
+  /// {..} stands for one name, {id} for the id of a job or a workflow, which comes in lower case.
+  std::string_view path;
   Scope scope = Scope::kNone;
   std::variant<Handler, Waiter, Streamer> handler;
   Bodies bodies = {};

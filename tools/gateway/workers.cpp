@@ -14,6 +14,7 @@
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/shift.hpp"
+#include "tools/shell/known_id.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -174,7 +175,7 @@ Status ack_held(Desk& desk, const Request& request, const Body& body, const std:
 
 Reply ack(Desk& desk, const Request& request) {
   const Body body(request);
-  const std::string id = body.required_text("job_id");
+  const std::string id = body.required_id("job_id");
   const Status acked = ack_held(desk, request, body, id);
   if (acked.code() == Code::kTooLarge) throw result_too_large(acked.error());
   must(acked, id);
@@ -209,7 +210,7 @@ std::string nack_text(const JobInfo& job, const NackOutcome& outcome, std::uint6
 
 Reply nack(Desk& desk, const Request& request) {
   const Body body(request);
-  const std::string id = body.required_text("job_id");
+  const std::string id = body.required_id("job_id");
   const JobInfo job = held_job(desk, request, body, id);
   if (body.flag("requeue").value_or(false)) {
     must(desk.proxy.requeue(id, job.fence), id);
@@ -241,13 +242,13 @@ Reply nack(Desk& desk, const Request& request) {
 std::vector<std::string> jobs_of_heartbeat(const Body& body) {
   std::vector<std::string> ids;
   const auto add = [&](std::string_view name) {
-    if (const auto more = body.texts(name)) ids.insert(ids.end(), more->begin(), more->end());
+    if (const auto more = body.ids(name)) ids.insert(ids.end(), more->begin(), more->end());
   };
   if (const auto active = body.raw("active_jobs");
       active && json::kind_of(*active) == json::Kind::kArray)
     add("active_jobs");
   add("active_job_ids");
-  if (const auto one = body.text("job_id")) ids.push_back(*one);
+  if (const auto one = body.text("job_id")) ids.push_back(shell::known_id(*one));
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;

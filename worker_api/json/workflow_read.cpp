@@ -3,7 +3,9 @@
 #include <array>
 #include <optional>
 
+#include "engine/uuid.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/id_text.hpp"
 #include "worker_api/json/workflow_text.hpp"
 
 namespace ojs_shm {
@@ -53,6 +55,7 @@ class WorkflowReader {
   void read_root(std::string_view object) {
     const Members members = json::members_of(object);
     WorkflowSpec& root = text.spec;
+    if (const Member* id = find(members, "id")) read_id(id->value, root);
     const Member* type = find(members, "type");
     for (const std::string_view name : {"chain", "group", "batch"})
       if (const Member* inside = find(members, name); type == nullptr && inside != nullptr)
@@ -68,9 +71,6 @@ class WorkflowReader {
       root.kind = *kind;
     }
     read_parts(members, "$", root);
-    if (const Member* id = find(members, "id"))
-      if (const auto own = json::string_of(id->value); own && own->size() == 36)
-        root.id = keep(*own);
   }
 
   /// The job, and what its member `workflow` says comes after it.
@@ -90,6 +90,8 @@ class WorkflowReader {
         read_short(name, part->value, {}, "$.workflow", root.steps[1]);
       }
     if (!any) return complain("$.workflow", "workflow must have a chain, a group or a batch");
+    if (find(members, "id") != nullptr)
+      complain("$.id", "a job with a workflow gets its id here; leave id out");
     if (complaint) return;
     read_job(members, "$", root.steps[0]);
     // the rest inherits the job's priority, as from the first step of any chain
@@ -108,6 +110,13 @@ class WorkflowReader {
         Code::kInvalid, std::string(path) + ": " + std::string(what), std::string(path), 0, 0, ""};
   }
   std::string_view keep(std::string kept) { return text.texts.emplace_back(std::move(kept)); }
+
+  void read_id(std::string_view value, WorkflowSpec& spec) {
+    const auto id = json::string_of(value);
+    if (!id) return complain("$.id", "id must be a text");
+    if (!engine::parse_id(*id)) return complain("$.id", internal::not_an_id_text(*id));
+    spec.id = keep(*id);
+  }
 
   /// {"chain": [...]} and its like.
   void read_short(std::string_view name, std::string_view value, const Members& around,

@@ -8,6 +8,7 @@
 
 #include "engine/workflow_look.hpp"
 #include "engine/workflows.hpp"
+#include "worker_api/json/id_text.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/results.hpp"
 #include "worker_api/roles/workflow_compile.hpp"
@@ -69,7 +70,9 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   engine::NewWorkflow workflow;
   if (!spec.id.empty()) {
     workflow.id = engine::parse_id(spec.id);
-    if (!workflow.id) return internal::not_an_id(spec.id);
+    if (!workflow.id)
+      return Error{
+          .code = Code::kInvalid, .message = internal::not_an_id_text(spec.id), .subject = "id"};
   }
   if (Status read = impl.read_members(spec); !read) return read.error();
   workflow.graph = &compiled.graph;
