@@ -105,11 +105,19 @@ void write_time(ObjectWriter& writer, const Name& name, std::uint64_t unix_ms) {
   out += '"';
 }
 
-// A time comes back in the client's own words, if those were kept.
+/// Whether the client's words are another time than that.
+bool is_other_time(std::string_view given, std::uint64_t unix_ms) {
+  const ParsedMs parsed = parse_timestamp(json::string_of(given).value_or(""));
+  // one before 1970 is kept as its first moment
+  const std::int64_t kept = std::max<std::int64_t>(parsed.ms, 1);
+  return parsed && unix_ms != 0 && kept != static_cast<std::int64_t>(unix_ms);
+}
+
+// A time comes back in the client's own words, if those were kept and still hold.
 template <class Name>
 void write_given_time(ObjectWriter& writer, const Extra& extra, const Name& name,
                       std::uint64_t unix_ms) {
-  if (const auto given = extra.find(name))
+  if (const auto given = extra.find(name); given && !is_other_time(*given, unix_ms))
     writer.value(name, *given);
   else
     write_time(writer, name, unix_ms);

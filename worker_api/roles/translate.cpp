@@ -402,7 +402,8 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
                 s.retry.dead_letter};
   info.created_at_ms = s.created_at;
   info.enqueued_at_ms = s.available_at;
-  info.scheduled_at_ms = s.scheduled_at;
+  // a limit moves a job to a later time than it was given (ojs-rate-limiting 6.2)
+  info.scheduled_at_ms = info.state == State::kScheduled ? s.due_at : s.scheduled_at;
   info.expires_at_ms = s.expires_at;
   info.started_at_ms = s.started_at;
   info.timeout_ms = s.timeout_ms, info.lease_ms = s.lease_ms;

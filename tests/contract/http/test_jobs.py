@@ -255,6 +255,20 @@ class Jobs(OnGateway):
         self.assertEqual((told["progress"], told["data"]), (0.5, {"n": 3}))
         self.assertEqual(self.call("PUT", path, {"progress": 7}).json["progress"], 1.0)
 
+    def test_a_job_that_failed_says_when_it_is_tried_again(self):
+        job = self.put_job(retry={"initial_interval": "PT1H", "max_interval": "PT1H", "jitter": False})
+        self.fetch()
+        nack = {"job_id": job["id"], "error": {"code": "boom", "message": "no"}}
+        told = self.call("POST", "workers/nack", nack, expect=200).json
+        self.assertEqual((told["state"], told["retry_delay_ms"]), ("retryable", 3_600_000))
+        listed, = self.call("GET", f"admin/jobs?queue={self.queue}&state=retryable", expect=200).json["items"]
+        for seen in (self.get(job), listed, self.call("GET", "admin/jobs/" + job["id"], expect=200).json):
+            self.assertEqual(seen["next_attempt_at"], told["next_attempt_at"])
+        self.call("POST", "test/clock", {"advance_ms": 3_600_001}, expect=200)
+        again, = eventually(self.fetch)
+        self.assertNotIn("next_attempt_at", again)
+        self.assertNotIn("next_attempt_at", self.get(job))
+
     def test_tenants_do_not_see_each_other(self):
         a, b = {"X-OJS-Tenant": "a"}, {"X-OJS-Tenant": "b"}
         job = self.put_job(headers=a)

@@ -54,6 +54,20 @@ class Limits(OnGateway):
         self.call("POST", "test/clock", {"advance_ms": 61_000}, expect=200)
         self.assertEqual(len(eventually(lambda: self.fetch(1))), 1)
 
+    def test_a_job_that_a_limit_moves_to_later_says_to_when(self):
+        limit = {"key": self.queue, "rate": {"limit": 1, "period": "PT1H"}, "on_limit": "reschedule"}
+        past = "2020-01-01T12:00:00+01:00"
+        jobs = [self.put_job(rate_limit=limit), self.put_job(rate_limit=limit), self.put_job(rate_limit=limit, scheduled_at=past)]
+        self.assertNotIn("scheduled_at", jobs[1])
+        self.assertEqual(jobs[2]["scheduled_at"], past)
+        self.assertEqual([job["id"] for job in self.fetch(3)], [jobs[0]["id"]])
+        free = self.shown()["next_allowed_at"]
+        for job in map(self.get, jobs[1:]):
+            self.assertEqual((job["state"], job["scheduled_at"]), ("scheduled", free))
+        self.call("POST", "test/clock", {"advance_ms": 3_600_001}, expect=200)
+        moved, = eventually(lambda: self.fetch(1))
+        self.assertEqual(moved.get("scheduled_at"), past if moved["id"] == jobs[2]["id"] else None)
+
     def test_replies_about_a_limited_job_tell_what_is_left(self):
         limit = {"key": self.queue, "rate": {"limit": 5, "period": "PT1H"}}
 
