@@ -13,6 +13,7 @@
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/shift.hpp"
+#include "worker_api/json/last_error.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -93,15 +94,14 @@ std::string result_text(const JobInfo& job) {
     writer.text("job_id", job.id);
     writer.text("state", state_name(job.state));
     writer.value("result", job.result.empty() || !json::check(job.result) ? "null" : job.result);
-    if (job.errors.empty() || job.state == State::kCompleted) {
-      writer.value("error", "null");
-    } else {
+    if (const auto last = last_error_of(job)) {
       json::ObjectWriter error(writer.open("error"));
-      const JobError& last = job.errors.back();
-      error.text("code", last.code);
-      error.text("type", last.type.empty() ? last.code : last.type);
-      error.text("message", last.message);
+      error.text("code", last->code);
+      error.text("type", error_type(*last));
+      error.text("message", last->message);
       error.close();
+    } else {
+      writer.value("error", "null");
     }
     const auto time = [&](std::string_view name, std::uint64_t at) {
       if (at != 0) writer.text(name, print_timestamp(at));

@@ -8,6 +8,7 @@
 #include "engine/state.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/last_error.hpp"
 #include "worker_api/json/result_ttl.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/json/unique_key.hpp"
@@ -205,8 +206,8 @@ void append_error(std::string& out, const JobInfo& job, const JobError& error) {
 }
 
 void write_errors(ObjectWriter& writer, const JobInfo& job) {
+  if (const auto last = last_error_of(job)) append_error(writer.open("error"), job, *last);
   if (job.errors.empty()) return;
-  if (job.state != State::kCompleted) append_error(writer.open("error"), job, job.errors.back());
   std::string& out = writer.open("errors") += '[';
   for (const JobError& error : job.errors) {
     if (&error != &job.errors.front()) out += ',';

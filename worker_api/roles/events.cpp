@@ -9,8 +9,10 @@
 #include "engine/events.hpp"
 #include "engine/job_look.hpp"
 #include "engine/pool_look.hpp"
+#include "worker_api/json/last_error.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/registered_workers.hpp"
+#include "worker_api/roles/results.hpp"
 #include "worker_api/roles/told_workflow.hpp"
 
 namespace ojs_shm {
@@ -283,6 +285,10 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
   if (is_of_holder(facts.kind) && event.worker_id.empty() && job->attempt == facts.attempt)
     event.worker_id = engine::worker_id_of(store, job->worker);
   if (!failed(facts.kind)) return;
+  if (facts.kind == EventKind::kJobDiscarded && internal::discard_reason(*job) == "dropped") {
+    event.error = error_without_attempt("dropped", facts.attempt, event.time_ms);
+    return;
+  }
   for (const engine::ErrorEntry& entry : engine::decode_errors(job->errors))
     if (entry.attempt == facts.attempt)
       event.error = JobError{entry.attempt,

@@ -33,6 +33,14 @@ void tell_result(const engine::Store& store, const engine::Snapshot& s, JobInfo&
   info.result.clear();
 }
 
+/// A limit drops a job without a mark: one that never began, and has no error.
+std::string_view discard_reason(const engine::Snapshot& s) {
+  if (s.state() != engine::JobState::kDiscarded) return "";
+  if (s.policy.has(engine::Policy::kExpired)) return "expired";
+  if (s.policy.previous() != 0 || (s.attempt == 0 && s.errors.empty())) return "dropped";
+  return "failed";
+}
+
 [[gnu::noinline]] std::string_view result_to_keep(std::string_view result, std::string_view extra,
                                                   bool member) {
   return !member && result_ttl_in(extra) == 0 ? std::string_view() : result;

@@ -10,7 +10,7 @@
 #include "engine/job_look.hpp"
 #include "worker_api/roles/attachment.hpp"
 
-// How long results are kept, and what is said of a job that is no longer there.
+// How long results are kept, why a job was discarded, and what is said of one that is no longer there.
 
 namespace ojs_shm {
 class Job;
@@ -21,6 +21,8 @@ namespace internal {
 Error no_job(const engine::Store& store, std::string_view id);
 /// The job's result, until when it is kept, and whether that time is over.
 void tell_result(const engine::Store& store, const engine::Snapshot& snapshot, JobInfo& info);
+/// JobInfo::discard_reason.
+std::string_view discard_reason(const engine::Snapshot& snapshot);
 /// What of a result is to be stored: nothing when it is kept for no time, unless other jobs of the
 /// workflow want it.
 std::string_view result_to_keep(std::string_view result, std::string_view extra, bool member);

@@ -2,6 +2,7 @@
 #include "worker_api/roles/told_workflow.hpp"
 
 #include "engine/job_look.hpp"
+#include "worker_api/json/last_error.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::internal {
@@ -30,15 +31,8 @@ const WorkflowTree* find_member(const WorkflowTree& tree, std::uint16_t member) 
 JobError error_of(const JobInfo& job) {
   if (!job.errors.empty() && job.state == State::kDiscarded && job.discard_reason == "failed")
     return job.errors.back();
-  JobError error;
-  error.attempt = job.attempt;
-  error.code = job.state == State::kCancelled ? "cancelled" : job.discard_reason;
-  error.message = job.state == State::kCancelled    ? "the job was cancelled"
-                  : job.discard_reason == "expired" ? "the job expired before it began"
-                  : job.discard_reason == "dropped" ? "the job was dropped"
-                                                    : "the job was discarded";
-  error.retryable = false;
-  return error;
+  return error_without_attempt(job.state == State::kCancelled ? "cancelled" : job.discard_reason,
+                               job.attempt, 0);
 }
 
 }  // namespace

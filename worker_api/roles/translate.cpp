@@ -412,11 +412,8 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
     case State::kCancelled: info.cancelled_at_ms = s.finished_at; break;
     case State::kDiscarded:
       info.discarded_at_ms = s.finished_at;
-      info.discard_reason = s.policy.has(engine::Policy::kExpired) ? "expired"
-                            : s.policy.previous() != 0             ? "dropped"
-                                                                   : "failed";
-      if (!s.policy.has(engine::Policy::kExpired) && s.policy.previous() == 0)
-        info.completed_at_ms = s.finished_at;
+      info.discard_reason = discard_reason(s);
+      if (info.discard_reason == "failed") info.completed_at_ms = s.finished_at;
       break;
     case State::kRetryable: info.next_attempt_at_ms = s.due_at; break;
     default: break;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <ojs_shm/job.hpp>
+
+namespace ojs_shm {
+
+/// What is told as the error of a job that ended though no attempt of it had failed: "cancelled",
+/// "expired" or "dropped".
+inline JobError error_without_attempt(std::string_view reason, std::uint16_t attempt,
+                                      std::uint64_t at_ms) {
+  const std::string_view message = reason == "cancelled" ? "the job was cancelled"
+                                   : reason == "expired" ? "the job expired before it began"
+                                   : reason == "dropped" ? "the job was dropped"
+                                                         : "the job was discarded";
+  return {.attempt = attempt,
+          .occurred_at_ms = at_ms,
+          .code = std::string(reason),
+          .type = {},
+          .message = std::string(message),
+          .details = {},
+          .retryable = false};
+}
+
+/// By what the job failed, or its last attempt did; nothing of one that completed, or never failed.
+inline std::optional<JobError> last_error_of(const JobInfo& job) {
+  if (job.state == State::kCompleted) return {};
+  if (job.discard_reason == "expired" || job.discard_reason == "dropped")
+    return error_without_attempt(job.discard_reason, job.attempt, job.discarded_at_ms);
+  if (job.errors.empty()) return {};
+  return job.errors.back();
+}
+
+}  // namespace ojs_shm
