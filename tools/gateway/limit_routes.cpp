@@ -8,15 +8,40 @@
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/paging.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
 
-std::string limit_text(const LimitInfo& limit) {
+/// When the window begins anew, Unix ms; 0: a sliding one that has room. Fixed ones begin at whole
+/// periods of Unix time.
+std::uint64_t window_end(const LimitInfo& limit, std::uint64_t now_ms) {
+  const std::uint64_t period = limit.limit.rate_period_ms;
+  if (!limit.limit.sliding && period != 0) return (now_ms / period + 1) * period;
+  return limit.begun < limit.limit.rate ? 0 : limit.next_at_ms;
+}
+
+/// With one more time, if there is one.
+std::string with_time(std::string_view object_text, std::string_view name, std::uint64_t at_ms) {
+  if (at_ms == 0) return std::string(object_text);
+  return joined(std::string(object_text), object([&](json::ObjectWriter& writer) {
+                  writer.text(name, print_timestamp(at_ms));
+                }));
+}
+
+/// As ojs-rate-limiting 10.1 has it.
+std::string limit_text(const LimitInfo& limit, std::uint64_t now_ms) {
   const std::string own = print_limit(limit);
   return object([&](json::ObjectWriter& writer) {
-    for (const json::Member& member : json::members_of(own))
-      if (member.name != "concurrency") writer.value(member.name, member.value);
+    for (const json::Member& member : json::members_of(own)) {
+      if (member.name == "rate")
+        writer.value("rate",
+                     with_time(member.value, "window_resets_at", window_end(limit, now_ms)));
+      else if (member.name == "throttle")
+        writer.value("throttle", with_time(member.value, "next_allowed_at", limit.next_at_ms));
+      else if (member.name != "concurrency")
+        writer.value(member.name, member.value);
+    }
     json::ObjectWriter concurrency(writer.open("concurrency"));
     if (limit.limit.concurrency) {
       concurrency.number("limit", std::int64_t{*limit.limit.concurrency});
@@ -36,8 +61,11 @@ LimitInfo limit_of(Desk& desk, const std::string& key) {
 
 Reply list(Desk& desk, const Request& request) {
   const Page page = Page::of(request);
-  const std::string items = page.list(desk.observer.limits(), limit_text);
-  const std::string limits = array_of(desk.observer.limits(), limit_text);
+  const auto text = [now_ms = desk.now_ms()](const LimitInfo& limit) {
+    return limit_text(limit, now_ms);
+  };
+  const std::string items = page.list(desk.observer.limits(), text);
+  const std::string limits = array_of(desk.observer.limits(), text);
   return ok(joined(items, "{\"rate_limits\":" + limits + "}"));
 }
 
@@ -48,7 +76,7 @@ std::string key_of(const Request& request) {
 }
 
 Reply get(Desk& desk, const Request& request) {
-  return ok(limit_text(limit_of(desk, key_of(request))));
+  return ok(limit_text(limit_of(desk, key_of(request)), desk.now_ms()));
 }
 
 Reply put(Desk& desk, const Request& request) {

@@ -191,8 +191,9 @@ constexpr Shape kShapes[] = {
     {"LimitSettings", "key?: text, concurrency?: integer, rate?: integer|object, period?: text, "
                       "max_per_second?: number, throttle?: object, on_limit?: 'wait'|'reschedule'|'drop'"},
     {"LimitUse", "limit?: integer, available?: integer, active: integer"},
-    {"Rate", "limit: integer, period: text, window: 'sliding'|'fixed', current_count: integer"},
-    {"Throttle", "limit: integer, period: text, burst: integer"},
+    {"Rate", "limit: integer, period: text, window: 'sliding'|'fixed', current_count: integer, "
+             "window_resets_at?: time"},
+    {"Throttle", "limit: integer, period: text, burst: integer, next_allowed_at?: time"},
     {"Limit", "key: text, concurrency: LimitUse, rate?: Rate, throttle?: Throttle, next_allowed_at?: time, "
               "on_limit: 'wait'|'reschedule'|'drop', override: boolean, active_count: integer, waiting_count: integer, "
               "exceeded_total: integer, released_total: integer, dropped_total: integer"},

@@ -80,6 +80,30 @@ class Limits(OnGateway):
         self.assertEqual(told(), (5, 4))
         self.assertNotIn("X-RateLimit-Limit", self.enqueue().headers)
 
+    def test_a_limit_says_when_it_lets_the_next_begin(self):
+        hour = 3_600_000
+        self.put_job(rate_limit={"key": self.queue, "rate": {"limit": 1, "period": "PT1H", "window": "fixed"}})
+        resets = self.shown()["rate"]["window_resets_at"]
+        self.assertEqual(resets[14:], "00:00.000Z")
+        self.fetch(1)
+        self.assertEqual(self.shown()["next_allowed_at"], resets)
+        self.call("POST", "test/clock", {"advance_ms": hour}, expect=200)
+        self.assertGreater(self.shown()["rate"]["window_resets_at"], resets)
+        override = f"rate-limits/{self.queue}/override"
+        self.call("PUT", override, {"rate": {"limit": 1, "period": "PT1H", "window": "sliding"}}, expect=200)
+        self.assertNotIn("window_resets_at", self.shown()["rate"])
+        self.put_job(rate_limit={"key": self.queue})
+        self.fetch(1)
+        shown = self.shown()
+        self.assertEqual(shown["rate"]["window_resets_at"], shown["next_allowed_at"])
+        self.call("PUT", override, {"throttle": {"limit": 1, "period": "PT1H"}}, expect=200)
+        self.put_job(rate_limit={"key": self.queue})
+        self.fetch(1)
+        shown = self.shown()
+        self.assertEqual(shown["throttle"]["next_allowed_at"], shown["next_allowed_at"])
+        listed, = (each for each in self.call("GET", "rate-limits?per_page=100", expect=200).json["items"] if each["key"] == self.queue)
+        self.assertEqual(listed["throttle"]["next_allowed_at"], shown["next_allowed_at"])
+
     def test_what_an_operator_sets_goes_before_what_jobs_bring(self):
         limit = {"key": self.queue, "concurrency": 1}
         self.assertEqual(len(self.two(rate_limit=limit)), 1)
