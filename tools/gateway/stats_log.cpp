@@ -43,9 +43,9 @@ StatsMark mark_of(const Census& census) {
 /// A counter never falls, but a segment may be replaced by another of its name.
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(before, now); }
 
-std::string point_text(const StatsMark& before, const StatsMark& mark) {
+std::string point_text(std::uint64_t begin_ms, const StatsMark& before, const StatsMark& mark) {
   return object([&](json::ObjectWriter& writer) {
-    writer.text("timestamp", print_timestamp(mark.at_ms));
+    writer.text("timestamp", print_timestamp(begin_ms));
     count(writer, "span_ms", grown(before.at_ms, mark.at_ms));
     count(writer, "enqueued", grown(before.enqueued, mark.enqueued));
     count(writer, "dispatched", grown(before.dispatched, mark.dispatched));
@@ -71,9 +71,10 @@ std::string point_text(const StatsMark& before, const StatsMark& mark) {
 std::string StatsLog::text_of(const StatsMark& mark, const Census& census,
                               std::size_t workers) const {
   // Of the last minute, or of as much of it as is known.
+  const auto& marks = rows_[0].marks;
   const auto since = std::ranges::find_if(
-      marks_, [&](const StatsMark& each) { return each.at_ms + kMinuteMs >= mark.at_ms; });
-  const StatsMark& before = since == marks_.end() ? mark : *since;
+      marks, [&](const StatsMark& each) { return each.at_ms + kMinuteMs >= mark.at_ms; });
+  const StatsMark& before = since == marks.end() ? mark : *since;
   return object([&](json::ObjectWriter& writer) {
     writer.text("timestamp", print_timestamp(mark.at_ms));
     count(writer, "queues", census.queues.size());
@@ -98,12 +99,7 @@ std::string StatsLog::text_of(const StatsMark& mark, const Census& census,
 bool StatsLog::add(const Census& census, std::size_t workers) {
   const StatsMark mark = mark_of(census);
   const std::lock_guard lock(mutex_);
-  // A test may have moved the clock back.
-  if (marks_.empty() || mark.at_ms < marks_.back().at_ms ||
-      mark.at_ms - marks_.back().at_ms >= kStepMs - kStepMs / 10) {
-    marks_.push_back(mark);
-    if (marks_.size() > kKept) marks_.pop_front();
-  }
+  for (Row& row : rows_) row.add(mark);
   if (watchers_ == 0) return false;
   ++latest_.number;
   latest_.text = std::make_shared<const std::string>(text_of(mark, census, workers));
@@ -113,9 +109,10 @@ bool StatsLog::add(const Census& census, std::size_t workers) {
 std::uint64_t StatsLog::discarded_within_minute(const Census& census) const {
   const StatsMark mark = mark_of(census);
   const std::lock_guard lock(mutex_);
+  const auto& marks = rows_[0].marks;
   const auto since = std::ranges::find_if(
-      marks_, [&](const StatsMark& each) { return each.at_ms + kMinuteMs >= mark.at_ms; });
-  return since == marks_.end() ? 0 : grown(since->discarded, mark.discarded);
+      marks, [&](const StatsMark& each) { return each.at_ms + kMinuteMs >= mark.at_ms; });
+  return since == marks.end() ? 0 : grown(since->discarded, mark.discarded);
 }
 
 StatsLog::Look StatsLog::latest() const {
@@ -123,26 +120,44 @@ StatsLog::Look StatsLog::latest() const {
   return latest_;
 }
 
-std::string StatsLog::history(std::uint64_t period_ms, std::size_t points) const {
-  std::vector<StatsMark> wanted;
-  {
-    const std::lock_guard lock(mutex_);
-    const std::uint64_t end = marks_.empty() ? 0 : marks_.back().at_ms;
-    for (const StatsMark& mark : marks_)
-      if (mark.at_ms + period_ms >= end) wanted.push_back(mark);
-  }
-  // The newest always stays; before it each step-th.
-  const std::size_t step = wanted.size() / (points + 1) + 1;
+void StatsLog::Row::add(const StatsMark& mark) {
+  // The clock of another segment of the name, or one that was set back: the past is of another time.
+  if (!marks.empty() && mark.at_ms < marks.back().at_ms) marks.clear();
+  if (!marks.empty() && mark.at_ms - marks.back().at_ms < step_ms - kStepMs / 10) return;
+  marks.push_back(mark);
+  if (marks.size() > kept) marks.pop_front();
+}
+
+/// Of each time those that lie closest together, in their order.
+std::vector<StatsMark> StatsLog::all_marks() const {
+  std::vector<StatsMark> all;
+  const std::lock_guard lock(mutex_);
+  for (std::size_t row = std::size(rows_); row-- > 0;)
+    for (const StatsMark& mark : rows_[row].marks)
+      if (row == 0 || rows_[row - 1].marks.empty() ||
+          mark.at_ms < rows_[row - 1].marks.front().at_ms)
+        all.push_back(mark);
+  return all;
+}
+
+/// What happened between two marks belongs to the period in which the later one lies.
+std::string StatsLog::history(const Span& span) const {
+  const std::vector<StatsMark> marks = all_marks();
+  const auto period_of = [&](std::size_t at) {
+    return (marks[at].at_ms - 1) / span.period_ms * span.period_ms;
+  };
   std::string out;
-  const StatsMark* before = nullptr;
-  for (std::size_t i = wanted.empty() ? 0 : (wanted.size() - 1) % step; i < wanted.size();
-       i += step) {
-    if (before != nullptr) out += (out.empty() ? "" : ",") + point_text(*before, wanted[i]);
-    before = &wanted[i];
+  for (std::size_t i = 1; i < marks.size();) {
+    const std::uint64_t begin = period_of(i);
+    const StatsMark& before = marks[i - 1];
+    while (i + 1 < marks.size() && period_of(i + 1) == begin) ++i;
+    const StatsMark& last = marks[i++];
+    if (last.at_ms <= span.since_ms || begin >= span.until_ms) continue;
+    out += (out.empty() ? "" : ",") + point_text(begin, before, last);
   }
   return object([&](json::ObjectWriter& writer) {
-    writer.text("period", print_duration(period_ms));
-    count(writer, "interval_ms", step * kStepMs);
+    writer.text("period", span.period);
+    count(writer, "interval_ms", span.period_ms);
     writer.value("data", "[" + out + "]");
   });
 }

@@ -21,13 +21,19 @@ struct StatsMark {
                 failed_attempts = 0, retried = 0, rejected = 0, deaths = 0, repairs = 0;
 };
 
-/// How the segment stood: a mark each five seconds for an hour, and the latest look as clients get
-/// it, renewed each second while clients watch. Thread-safe.
+/// How the segment stood: a mark each five seconds for an hour, each minute for a day and each hour
+/// for thirty days; and the latest look as clients get it, renewed each second while clients watch.
+/// Thread-safe. Source: ojs-admin-api 10.2.
 class StatsLog {
  public:
   static constexpr std::uint64_t kStepMs = 5'000;
-  static constexpr std::size_t kKept = 720;
 
+  /// What is asked of the past: points of so many ms each, of the time between two moments.
+  struct Span {
+    std::string period = "5m";  ///< as it was asked for
+    std::uint64_t period_ms = 300'000;
+    std::uint64_t since_ms = 0, until_ms = ~0ULL;
+  };
   /// The latest look as text; `number` grows by one with each.
   struct Look {
     std::uint64_t number = 0;
@@ -39,8 +45,8 @@ class StatsLog {
   Look latest() const;
   /// Jobs discarded in the minute before a look, or in as much of it as is known.
   std::uint64_t discarded_within_minute(const Census& census) const;
-  /// Of the last so many ms, thinned out to at most so many points, oldest first.
-  std::string history(std::uint64_t period_ms, std::size_t points) const;
+  /// Oldest first; a point of a time about which nothing is known is left out.
+  std::string history(const Span& span) const;
 
   void join();
   void leave();
@@ -49,8 +55,17 @@ class StatsLog {
  private:
   std::string text_of(const StatsMark& mark, const Census& census, std::size_t workers) const;
 
+  /// Marks of so many ms from one to the next.
+  struct Row {
+    std::uint64_t step_ms;
+    std::size_t kept;
+    std::deque<StatsMark> marks = {};
+    void add(const StatsMark& mark);
+  };
+  std::vector<StatsMark> all_marks() const;
+
   mutable std::mutex mutex_;
-  std::deque<StatsMark> marks_;
+  Row rows_[3] = {{kStepMs, 720}, {60'000, 1440}, {3'600'000, 720}};
   Look latest_;
   std::size_t watchers_ = 0;
 };

@@ -3,6 +3,9 @@
 // The segment's numbers over time, for the dashboard and its like, and what a token may do.
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/hall.hpp"
 #include "tools/gateway/handlers.hpp"
@@ -20,15 +23,34 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::uint64_t kHourMs = 3'600'000;
 
+/// RFC 3339 in the query; nothing: it was not asked for.
+std::optional<std::uint64_t> moment_asked(const Request& request, const std::string& name) {
+  const std::string* asked = request.asked(name);
+  if (asked == nullptr) return {};
+  const ParsedMs parsed = parse_timestamp(*asked);
+  if (!parsed || parsed.ms < 0)
+    throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
+                          name);
+  return static_cast<std::uint64_t>(parsed.ms);
+}
+
 Reply history(Desk& desk, const Request& request) {
-  std::uint64_t period_ms = kHourMs;
+  StatsLog::Span span;
   if (const std::string* asked = request.asked("period")) {
     const ParsedMs parsed = parse_duration(*asked);
-    if (!parsed || parsed.ms <= 0)
-      throw invalid_request("period must be a duration such as PT15M", "period");
-    period_ms = static_cast<std::uint64_t>(parsed.ms);
+    if (!parsed || parsed.ms < static_cast<std::int64_t>(StatsLog::kStepMs))
+      throw invalid_request("period must be a duration of at least 5s, such as 1m, 5m, 1h or 1d",
+                            "period");
+    span.period = *asked;
+    span.period_ms = static_cast<std::uint64_t>(parsed.ms);
   }
-  return ok(desk.hall.stats().history(period_ms, number_asked(request, "points", 360, 1, 1000)));
+  if (const std::string* queue = request.asked("queue"); queue != nullptr && !queue->empty())
+    throw unsupported("the past of one queue is not kept; leave queue out");
+  const std::uint64_t now = desk.now_ms();
+  span.since_ms = moment_asked(request, "since").value_or(now - std::min(now, kHourMs));
+  span.until_ms = moment_asked(request, "until").value_or(now);
+  if (span.since_ms > span.until_ms) throw invalid_request("since is after until", "since");
+  return ok(desk.hall.stats().history(span));
 }
 
 /// Its place among those that are woken, and the word to the log that it is there.

@@ -37,10 +37,7 @@ test('dashboard_http_numbers_are_live', async () => {
 
 test('dashboard_http_charts_know_the_past', async () => {
   // A page that is opened now shows what was before it.
-  await eventually(async () => (await segment.call('GET', 'admin/stats/history')).body.data.length > 1, 'the gateway has looked');
-  const { body } = await segment.call('GET', 'admin/stats/history?period=PT1M&points=5');
-  assert.ok(body.data.length >= 1 && body.data.length <= 5);
-  assert.strictEqual(body.period, 'PT1M');
+  await eventually(async () => (await segment.call('GET', 'admin/stats/history?period=5s')).body.data.length > 1, 'the gateway has looked');
   const page = await open(segment.url);
   await eventually(() => page.locator('.chart canvas').first().evaluate((canvas) => {
     const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -52,7 +49,7 @@ test('dashboard_http_charts_know_the_past', async () => {
 test('dashboard_http_charts_mean_the_same_before_and_after_a_reload', async () => {
   const own = await Segment.open();
   try {
-    const history = async () => (await own.call('GET', 'admin/stats/history')).body.data;
+    const history = async () => (await own.call('GET', 'admin/stats/history?period=5s')).body.data;
     await eventually(async () => (await history()).length > 0, 'the gateway has looked');
     const page = await open(own.url);
     await says(page, 'waiting', '0');

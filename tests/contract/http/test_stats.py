@@ -59,21 +59,6 @@ class Stats(OnGateway):
             self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "y"}}, expect=200)
         eventually(lambda: failed() == before + 3)
 
-    def test_http_history_counts_what_happened_in_each_step(self):
-        before = self.call("GET", "admin/stats/history", expect=200).json
-        self.assertEqual((before["period"], before["interval_ms"]), ("PT1H", 5000))
-        for _ in range(3):
-            self.put_job()
-
-        def told():
-            points = self.call("GET", "admin/stats/history?period=PT1H&points=1000", expect=200).json["data"]
-            return sum(point["enqueued"] for point in points) >= 3 and points
-
-        points = eventually(told)
-        self.assertEqual([point["timestamp"] for point in points], sorted(point["timestamp"] for point in points))
-        self.call("GET", "admin/stats/history?period=soon", expect=400)
-        self.call("GET", "admin/stats/history?points=0", expect=400)
-
     def test_http_waits_of_each_level(self):
         self.put_job(priority=1)
         self.fetch()
@@ -137,6 +122,45 @@ class Stats(OnGateway):
     def test_http_a_loopback_gateway_answers_to_addresses_alone(self):
         for host, status in (("evil.example", 403), ("gateway", 200), ("127.0.0.1.evil.example", 403), ("localhost:80", 200), ("[::1]:80", 200)):
             self.call("GET", "admin/queues", expect=status, headers={"Host": host})
+
+
+class History(OnGateway):
+    def history(self, query="", expect=200):
+        return self.call("GET", "admin/stats/history" + query, expect=expect)
+
+    def advance(self, ms):
+        return self.call("POST", "test/clock", {"advance_ms": ms}, expect=200).json["now"]
+
+    def test_http_history_counts_what_happened_in_each_period(self):
+        def enqueued(query):
+            data = self.history(query).json["data"]
+            self.assertEqual([point["timestamp"] for point in data], sorted({point["timestamp"] for point in data}))
+            return {point["timestamp"]: point["enqueued"] for point in data if point["enqueued"]}
+
+        told = self.history().json
+        self.assertEqual((told["period"], told["interval_ms"]), ("5m", 300_000))
+        for _ in range(3):
+            self.put_job()
+        eventually(lambda: sum(enqueued("?period=1d").values()) == 3)
+        middle = self.advance(600_000)
+        for _ in range(2):
+            self.put_job()
+        eventually(lambda: sum(enqueued("?period=1d").values()) == 5)
+        for period, end in (("5s", "Z"), ("1m", ":00.000Z"), ("PT5M", ":00.000Z"), ("1h", ":00:00.000Z"), ("1d", "T00:00:00.000Z")):
+            found = enqueued("?period=" + period)
+            self.assertEqual(sum(found.values()), 5, period)
+            self.assertTrue(all(time.endswith(end) for time in found), found)
+        late = enqueued(f"?period=1m&since={middle}")
+        self.assertEqual(sum(late.values()), 2)
+        self.assertEqual(sum(enqueued(f"?period=1m&until={min(late)}").values()), 3)
+        self.advance(7_200_000)
+        self.assertEqual(sum(enqueued("?period=1h").values()), 0, "of the last hour alone")
+        self.assertEqual(sum(enqueued("?period=1h&since=2020-01-01T00:00:00Z").values()), 5)
+
+    def test_http_history_refuses_what_it_cannot_tell(self):
+        for query in ("?period=soon", "?period=1s", "?since=yesterday", "?until=2026-01-01", "?since=2099-01-01T00:00:00Z"):
+            self.assertEqual(self.history(query, 400).error["details"]["field"], query[1:].partition("=")[0])
+        self.assertEqual(self.history("?queue=mail", 422).error["code"], "unsupported")
 
 
 class Access(unittest.TestCase):

@@ -112,7 +112,7 @@ export async function enter() {
 
 async function readHistory(signal) {
   try {
-    const history = await call('admin/stats/history?period=PT1H&points=720', { signal });
+    const history = await call('admin/stats/history?period=5s', { signal });
     recent.length = 0;
     state.marks = history.data.map((each) => {
       const seconds = each.span_ms / 1000 || 1;
