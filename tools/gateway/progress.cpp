@@ -13,15 +13,11 @@
 #include "tools/gateway/handlers.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
+#include "tools/gateway/progress_reply.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
-
-/// Below 0: it has reported none.
-double progress_of(const JobInfo& job) {
-  return job.state == State::kCompleted ? 1.0 : std::min(job.progress, 1.0);
-}
 
 std::string progress_text(const JobInfo& job) {
   return object([&](json::ObjectWriter& writer) {
@@ -52,15 +48,9 @@ std::string print_http_date(std::uint64_t unix_ms) {
   return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", parts);
 }
 
-/// Source: ojs-progress 7.1, 10.3.
+/// Source: ojs-progress 7.1.
 Reply progress_reply(const JobInfo& job) {
-  Reply reply = ok(progress_text(job));
-  reply.headers.emplace_back("Cache-Control", "no-cache");
-  if (const double progress = progress_of(job); progress >= 0)
-    reply.headers.emplace_back("X-OJS-Progress", fmt::format("{}", progress));
-  if (job.progress_at_ms != 0)
-    reply.headers.emplace_back("Last-Modified", print_http_date(job.progress_at_ms));
-  return reply;
+  return with_progress(progress_text(job), progress_of(job), job.progress_at_ms);
 }
 
 /// Only a running job moves on; a report that comes late changes nothing.
@@ -98,6 +88,19 @@ Reply get_progress(Desk& desk, const Request& request) {
 }
 
 }  // namespace
+
+double progress_of(const JobInfo& job) {
+  return job.state == State::kCompleted ? 1.0 : std::min(job.progress, 1.0);
+}
+
+Reply with_progress(std::string body, double progress, std::uint64_t reported_at_ms) {
+  Reply reply = ok(std::move(body));
+  reply.headers.emplace_back("Cache-Control", "no-cache");
+  if (progress >= 0) reply.headers.emplace_back("X-OJS-Progress", fmt::format("{}", progress));
+  if (reported_at_ms != 0)
+    reply.headers.emplace_back("Last-Modified", print_http_date(reported_at_ms));
+  return reply;
+}
 
 std::span<const Route> progress_routes() {
   // clang-format off

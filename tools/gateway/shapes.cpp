@@ -185,6 +185,10 @@ constexpr Shape kShapes[] = {
                  "failed_step_index?: integer, failed_job_ids?: [text], errors?: [WorkflowError], "
                  "metadata: WorkflowMetadata, +WorkflowTimes"},
     {"ShownWorkflow", "workflow: Workflow, +Workflow"},
+    {"WorkflowProgress", "workflow_id: text, type: text, state: 'running'|'completed'|'failed'|'cancelled', "
+                         "progress: number, steps: [StepProgress], updated_at: time|null"},
+    {"StepProgress", "id?: text, job_id?: text|null, type: text, state: text, progress: number|null, "
+                     "message?: text, data?: any, steps?: [StepProgress]"},
     {"WorkflowList", "workflows: [Workflow], items: [Workflow], total: integer, pagination: Slice"},
 
     // Limits, pools, tenants, schemas

@@ -11,6 +11,7 @@
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/paging.hpp"
+#include "tools/gateway/progress_reply.hpp"
 #include "tools/gateway/workflow_reply.hpp"
 #include "worker_api/json/workflow_text.hpp"
 
@@ -41,6 +42,10 @@ Reply create(Desk& desk, const Request& request) {
 }
 
 Reply get(Desk& desk, const Request& request) { return ok(text_of(workflow_of(desk, request))); }
+
+Reply progress(Desk& desk, const Request& request) {
+  return workflow_progress_reply(desk, workflow_of(desk, request));
+}
 
 Reply cancel(Desk& desk, const Request& request) {
   const std::string id = workflow_of(desk, request).id;
@@ -73,13 +78,16 @@ Reply list(Desk& desk, const Request& request) {
 }  // namespace
 
 std::span<const Route> workflow_routes() {
+  // clang-format off
   static const Route kRoutes[] = {
       {"GET", "/ojs/v1/workflows", Scope::kRead, &list, {"", "WorkflowList"}},
       {"POST", "/ojs/v1/workflows", Scope::kWrite, &create, {"NewWorkflow", "ShownWorkflow"}},
       {"GET", "/ojs/v1/workflows/{id}", Scope::kRead, &get, {"", "ShownWorkflow"}},
+      {"GET", "/ojs/v1/workflows/{id}/progress", Scope::kRead, &progress, {"", "WorkflowProgress"}, Pace::kSlow},
       {"DELETE", "/ojs/v1/workflows/{id}", Scope::kWrite, &cancel, {"", "ShownWorkflow"}},
       {"POST", "/ojs/v1/workflows/{id}/cancel", Scope::kWrite, &cancel, {"", "ShownWorkflow"}},
   };
+  // clang-format on
   return kRoutes;
 }
 

@@ -19,3 +19,81 @@ class Progress(OnGateway):
         self.assertEqual(reply.headers["X-OJS-Progress"], "0.25")
         changed = email.utils.parsedate_to_datetime(reply.headers["Last-Modified"])
         self.assertEqual(changed.strftime("%Y-%m-%dT%H:%M:%S"), reply.json["updated_at"][:19])
+
+
+class WorkflowProgress(OnGateway):
+    def step(self, **members):
+        return {"type": "test.http", "args": [], "options": {"queue": self.queue}, **members}
+
+    def create(self, **workflow):
+        return self.call("POST", "workflows", workflow, expect=201).json["id"]
+
+    def progress(self, workflow):
+        reply = self.call("GET", f"workflows/{workflow}/progress", expect=200)
+        self.assertEqual(float(reply.headers["X-OJS-Progress"]), reply.json["progress"])
+        self.assertEqual(reply.headers["Cache-Control"], "no-cache")
+        return reply.json
+
+    def report(self, job, progress, **more):
+        self.call("PUT", f"jobs/{job['id']}/progress", {"progress": progress, **more}, expect=200)
+
+    def ack(self, job):
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+
+    def fail(self, job):
+        nack = {"job_id": job["id"], "error": {"code": "boom", "message": "no", "retryable": False}}
+        self.call("POST", "workers/nack", nack, expect=200)
+
+    def test_a_chain_counts_its_steps_and_the_present_one_in_part(self):
+        chain = self.create(type="chain", steps=[self.step(id="one"), self.step(), self.step()])
+        begin = self.progress(chain)
+        self.assertEqual((begin["workflow_id"], begin["type"], begin["state"], begin["progress"], begin["updated_at"]),
+                         (chain, "chain", "running", 0, None))
+        self.ack(self.fetch(1)[0])
+        second, = self.fetch(1)
+        self.report(second, 0.5, message="half", data={"rows": 5})
+        told = self.progress(chain)
+        self.assertEqual(told["progress"], 0.5)
+        self.assertEqual([(step["state"], step["progress"]) for step in told["steps"]],
+                         [("completed", 1), ("active", 0.5), ("waiting", None)])
+        self.assertEqual((told["steps"][0]["id"], told["steps"][1]["job_id"]), ("one", second["id"]))
+        self.assertEqual((told["steps"][1]["message"], told["steps"][1]["data"]), ("half", {"rows": 5}))
+        self.assertEqual(told["updated_at"], self.call("GET", f"jobs/{second['id']}/progress").json["updated_at"])
+        self.ack(second)
+        self.ack(self.fetch(1)[0])
+        self.assertEqual((self.progress(chain)["progress"], self.progress(chain)["state"]), (1, "completed"))
+
+    def test_a_group_is_as_far_as_its_jobs_on_average(self):
+        group = self.create(type="group", jobs=[self.step() for _ in range(4)])
+        a, b, c, _ = self.fetch(4)
+        self.report(a, 0.5)
+        self.ack(b)
+        self.report(c, 0.25)
+        self.fail(c)
+        self.assertEqual(self.progress(group)["progress"], 0.4375, "one that failed stays as far as it came")
+
+    def test_a_batch_counts_the_jobs_that_completed_and_no_callback(self):
+        batch = self.create(type="batch", jobs=[self.step() for _ in range(4)], callbacks={"on_complete": self.step()})
+        a, b, *_ = self.fetch(4)
+        self.report(a, 0.9)
+        self.ack(b)
+        told = self.progress(batch)
+        self.assertEqual((told["progress"], len(told["steps"])), (0.25, 4))
+
+    def test_a_part_of_parts_counts_as_far_as_it_is(self):
+        inner = {"type": "group", "jobs": [self.step(), self.step()]}
+        chain = self.create(type="chain", steps=[self.step(), inner])
+        self.ack(self.fetch(1)[0])
+        self.report(self.fetch(2)[0], 0.5)
+        told = self.progress(chain)
+        self.assertEqual((told["progress"], told["steps"][1]["type"], told["steps"][1]["progress"]), (0.625, "group", 0.25))
+        self.assertEqual(len(told["steps"][1]["steps"]), 2)
+        graph = self.create(steps=[self.step(id="a"), self.step(id="b", depends_on=["a"])])
+        self.assertEqual((self.progress(graph)["type"], self.progress(graph)["progress"]), ("workflow", 0))
+
+    def test_it_is_told_to_whom_the_workflow_is(self):
+        a = {"X-OJS-Tenant": "a"}
+        made = self.call("POST", "workflows", {"type": "group", "jobs": [self.step()]}, expect=201, headers=a).json["id"]
+        self.call("GET", f"workflows/{made}/progress", expect=200, headers=a)
+        self.call("GET", f"workflows/{made}/progress", expect=404, headers={"X-OJS-Tenant": "b"})
+        self.call("GET", "workflows/019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d/progress", expect=404)
