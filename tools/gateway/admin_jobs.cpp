@@ -167,7 +167,7 @@ Reply retry(Desk& desk, const Request& request) {
   if (job.state == State::kRetryable || job.state == State::kScheduled)
     must(desk.producer().promote(id), id);
   else
-    must(desk.admin.retry_dead(id), id);
+    must_from("discarded, retryable or scheduled", desk.admin.retry_dead(id), id);
   desk.hall.jobs_came();
   return job_reply(desk, job_of(desk, request, id));
 }

@@ -8,6 +8,7 @@
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/handlers.hpp"
+#include "tools/gateway/intake.hpp"
 #include "tools/gateway/job_reply.hpp"
 #include "tools/gateway/json_text.hpp"
 #include "tools/gateway/paging.hpp"
@@ -148,6 +149,9 @@ QueueSettings with_share(const QueueInfo& queue, const std::string& tenant, cons
 
 Reply set_share(Desk& desk, const Request& request, const Change& change) {
   const std::string& tenant = request.names[0];
+  if (!is_tenant(tenant))
+    throw invalid_request(
+        "a tenant is letters, digits and . _ : -, with a letter or a digit in front", "tenant_id");
   for (const QueueInfo& queue : desk.observer.queues())
     must(desk.admin.set_queue(queue.name, with_share(queue, tenant, change)));
   return stats(desk, request);

@@ -49,7 +49,8 @@ std::optional<std::string> Body::text(std::string_view name) const {
 std::string Body::required_text(std::string_view name) const {
   auto value = text(name);
   if (!value || value->empty())
-    throw invalid_request(fmt::format("{}{} is missing", where_, name), name);
+    throw invalid_request(fmt::format("{}{} is missing", where_, name),
+                          fmt::format("{}{}", where_, name));
   return std::move(*value);
 }
 
@@ -140,7 +141,8 @@ void Body::choose_by(std::initializer_list<std::string_view> known) const {
   for (const json::Member& member : members_)
     if (std::ranges::find(known, member.name) == known.end() ||
         std::ranges::find(kNothing, json::compact(member.value)) != std::end(kNothing))
-      throw invalid_request(where_ + member.name.substr(0, 64) + " chooses no jobs", member.name);
+      throw invalid_request(where_ + member.name.substr(0, 64) + " chooses no jobs",
+                            where_ + member.name);
 }
 
 }  // namespace ojs_shm::gateway

@@ -116,7 +116,7 @@ Reply remove(Desk& desk, const Request& request) {
 
 Reply trigger(Desk& desk, const Request& request) {
   const CronInfo before = cron_of(desk, request, request.names[0]);
-  const std::string id = must(desk.admin.trigger_cron(before.name)).str();
+  const std::string id = must(desk.admin.trigger_cron(before.name), before.name).str();
   desk.hall.jobs_came();
   const auto cron = desk.observer.cron(before.name);
   const auto job = desk.observer.get(id);

@@ -80,7 +80,7 @@ Reply list_for_admin(Desk& desk, const Request& request) {
 Reply retry(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
   job_of(desk, request, id);
-  must(desk.admin.retry_dead(id), id);
+  must_from("discarded", desk.admin.retry_dead(id), id);
   desk.hall.jobs_came();
   const std::string change = object([&](json::ObjectWriter& writer) {
     writer.text("re_enqueued_at", print_timestamp(desk.now_ms()));
@@ -91,7 +91,7 @@ Reply retry(Desk& desk, const Request& request) {
 Reply remove(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
   job_of(desk, request, id);
-  must(desk.admin.drop_dead(id), id);
+  must_from("discarded", desk.admin.drop_dead(id), id);
   return ok(object([&](json::ObjectWriter& writer) {
     writer.boolean("deleted", true);
     writer.text("job_id", id);

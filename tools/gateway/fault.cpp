@@ -195,6 +195,13 @@ Fault fault_of(const Error& error, std::string_view job) {
   return fault;
 }
 
+Fault in_wrong_state(const Error& error, std::string_view job, std::string_view expected) {
+  Fault fault = fault_of(error, job);
+  if (error.code == Code::kWrongState)
+    fault.details.emplace_back("expected_state", quoted(expected));
+  return fault;
+}
+
 std::string error_text(const Fault& fault) {
   return object([&](json::ObjectWriter& error) {
     error.text("code", fault.code);

@@ -46,4 +46,17 @@ inline void must(const Status& status, std::string_view job = {}) {
   if (!status) throw fault_of(status.error(), job);
 }
 
+/// A conflict of a change that only jobs in these states take says so.
+Fault in_wrong_state(const Error& error, std::string_view job, std::string_view expected);
+
+/// For such a change.
+template <class T>
+T must_from(std::string_view expected, Result<T> result, std::string_view job) {
+  if (!result) throw in_wrong_state(result.error(), job, expected);
+  return std::move(result).value();
+}
+inline void must_from(std::string_view expected, const Status& status, std::string_view job) {
+  if (!status) throw in_wrong_state(status.error(), job, expected);
+}
+
 }  // namespace ojs_shm::gateway

@@ -14,19 +14,14 @@
 
 namespace ojs_shm::gateway {
 
-namespace {
-
-/// A letter or a digit, then also . _ : and -. Source: ojs-multi-tenancy 5.2.
 bool is_tenant(std::string_view name) {
   const auto fits = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
            std::string_view("._:-").find(c) != std::string_view::npos;
   };
-  return std::ranges::all_of(name, fits) &&
+  return !name.empty() && std::ranges::all_of(name, fits) &&
          std::isalnum(static_cast<unsigned char>(name.front())) != 0;
 }
-
-}  // namespace
 
 void give_tenant(const Request& request, Envelope& envelope) {
   const std::string tenant(request.header("x-ojs-tenant"));

@@ -12,6 +12,9 @@
 /// What a job's envelope, a cron or a workflow must fulfil here beyond its text. All throw a Fault.
 namespace ojs_shm::gateway {
 
+/// A letter or a digit, then also . _ : and -. Source: ojs-multi-tenancy 5.2.
+bool is_tenant(std::string_view name);
+
 /// The header X-OJS-Tenant may say whose job it is, beside the envelope. A unique job is then one
 /// among the jobs of its tenant.
 void give_tenant(const Request& request, Envelope& envelope);

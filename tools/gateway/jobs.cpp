@@ -28,7 +28,8 @@ Reply get(Desk& desk, const Request& request) {
 Reply cancel(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
   job_of(desk, request, id);
-  const JobInfo job = must(desk.producer().cancel(id), id);
+  const JobInfo job = must_from("scheduled, available, pending, retryable or active",
+                                desk.producer().cancel(id), id);
   desk.hall.notes().forget(id);
   return job_reply(desk, job);
 }
@@ -36,7 +37,7 @@ Reply cancel(Desk& desk, const Request& request) {
 Reply activate(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
   job_of(desk, request, id);
-  must(desk.producer().activate(id), id);
+  must_from("pending", desk.producer().activate(id), id);
   desk.hall.jobs_came();
   const std::string change = object([&](json::ObjectWriter& writer) {
     writer.text("previous_state", "pending");
@@ -51,7 +52,8 @@ Reply change(Desk& desk, const Request& request) {
   job_of(desk, request, id);
   const auto priority = body.integer("priority");
   if (!priority) throw invalid_request("priority is missing", "priority");
-  const std::int64_t previous = must(desk.producer().reprioritize(id, *priority), id);
+  const std::int64_t previous =
+      must_from("available or scheduled", desk.producer().reprioritize(id, *priority), id);
   return ok(object([&](json::ObjectWriter& writer) {
     writer.text("id", id);
     writer.number("priority", *priority);

@@ -26,7 +26,8 @@ Reply enroll(Desk& desk, const Request& request) {
   const Body body(request);
   WorkerReport report;
   report.registers = true;
-  report.id = body.raw("worker_id") ? body.required_text("worker_id") : body.required_text("id");
+  report.id = body.raw("id") && !body.raw("worker_id") ? body.required_text("id")
+                                                       : body.required_text("worker_id");
   report.pool = body.text("pool");
   if (report.pool && !report.pool->empty() && !desk.observer.pool(*report.pool))
     throw not_found("pool", *report.pool);

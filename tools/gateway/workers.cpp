@@ -100,12 +100,19 @@ std::vector<Shift::Source> sources_of(Desk& desk, const FetchRequest& wanted) {
   return sources;
 }
 
+Fault fetch_fault(const Error& error, const FetchRequest& wanted) {
+  const bool no_pool = error.code == Code::kNotFound && error.subject == "pool";
+  return no_pool ? not_found("pool", wanted.pool) : fault_of(error);
+}
+
 asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
   const Body body(request);
   const FetchRequest wanted = read_fetch(request, body);
   const std::uint32_t patience = std::min(body.milliseconds("wait_ms").value_or(0), kLongestPollMs);
   if (desk.observer.maintenance().enabled) co_return ok("{\"jobs\":[]}");
-  std::vector<JobInfo> jobs = must(desk.proxy.fetch(wanted));
+  auto at_once = desk.proxy.fetch(wanted);
+  if (!at_once) throw fetch_fault(at_once.error(), wanted);
+  std::vector<JobInfo> jobs = std::move(*at_once);
   if (jobs.empty() && patience != 0) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
     std::optional<Error> failed;
@@ -125,7 +132,7 @@ asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
       co_await visit.sleep(
           std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()));
     shift.leave_line(place);
-    if (failed) throw fault_of(*failed);
+    if (failed) throw fetch_fault(*failed, wanted);
   }
   co_return hand_out(desk, wanted.worker, std::move(jobs));
 }

@@ -52,7 +52,12 @@ Reply cancel(Desk& desk, const Request& request) {
   auto cancelled = desk.producer().cancel_workflow(id);
   if (cancelled) return ok(text_of(*cancelled));
   if (cancelled.error().code == Code::kNotFound) throw not_found("workflow", id);
-  throw fault_of(cancelled.error());
+  Fault fault = fault_of(cancelled.error());
+  if (cancelled.error().code == Code::kWrongState)
+    fault.details = {{"workflow_id", quoted(id)},
+                     {"current_state", quoted(cancelled.error().subject)},
+                     {"expected_state", "\"running\""}};
+  throw fault;
 }
 
 Reply list(Desk& desk, const Request& request) {

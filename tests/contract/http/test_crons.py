@@ -117,7 +117,8 @@ class Crons(OnGateway):
     def test_while_its_job_goes_on_a_skip_refuses_a_trigger(self):
         self.set()
         self.call("POST", f"cron/{self.queue}/trigger", expect=200)
-        self.assertEqual(self.call("POST", f"cron/{self.queue}/trigger", expect=409).error["code"], "conflict")
+        error = self.call("POST", f"cron/{self.queue}/trigger", expect=409).error
+        self.assertEqual((error["code"], error["details"]), ("conflict", {"cron": self.queue}))
 
     def test_what_is_wrong_is_named(self):
         for members, field in (({"expression": "not a valid cron"}, "expression"),

@@ -299,6 +299,30 @@ class Jobs(OnGateway):
             if self.fetch():
                 self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
 
+    def test_a_conflict_says_which_states_would_do(self):
+        job = self.put_job()
+        self.call("DELETE", "jobs/" + job["id"], expect=200)
+        for method, path, body, expected in (("POST", "jobs/{}/activate", None, "pending"), ("PATCH", "jobs/{}", {"priority": 1}, "available or scheduled"),
+                                             ("DELETE", "jobs/{}", None, "scheduled, available, pending, retryable or active"),
+                                             ("POST", "dead-letter/{}/retry", None, "discarded"), ("DELETE", "dead-letter/{}", None, "discarded"),
+                                             ("POST", "admin/jobs/{}/retry", None, "discarded, retryable or scheduled")):
+            error = self.call(method, path.format(job["id"]), body, expect=409).error
+            self.assertEqual(error["details"], {"job_id": job["id"], "current_state": "cancelled", "expected_state": expected}, path)
+
+    def test_a_member_that_is_missing_is_named_with_its_place(self):
+        job = self.put_job()
+        self.fetch()
+        for method, path, body, field in (("POST", "workers/nack", {"job_id": job["id"], "error": {"message": "no"}}, "error.code"),
+                                          ("POST", "workers/register", {}, "worker_id"),
+                                          ("POST", "jobs/bulk/cancel", {"filter": {"nope": 1}}, "filter.nope"),
+                                          ("PUT", "admin/tenants/two%20words", {"limits": {"max_queue_depth": 1}}, "tenant_id")):
+            self.assertEqual(self.call(method, path, body, expect=400).error["details"]["field"], field)
+
+    def test_a_fetch_for_a_pool_that_is_not_there_says_so(self):
+        for wait in (0, 50):
+            error = self.call("POST", "workers/fetch", {"queues": [self.queue], "pool": "none", "wait_ms": wait}, expect=404).error
+            self.assertEqual(error["details"], {"resource_type": "pool", "resource_id": "none"})
+
     def test_a_worker_that_drains_gets_no_job(self):
         self.put_job()
         self.call("POST", "workers/heartbeat", {"worker_id": "w-" + self.queue, "state": "quiet"}, expect=200)

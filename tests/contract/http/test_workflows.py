@@ -54,7 +54,9 @@ class Workflows(OnGateway):
         done = self.look(made["id"])
         self.assertEqual((done["state"], done["steps_completed"]), ("completed", 2))
         self.assertTrue(done["metadata"]["completed_at"] and done["metadata"]["started_at"])
-        self.assertEqual(self.call("DELETE", "workflows/" + made["id"], expect=409).error["code"], "conflict")
+        error = self.call("DELETE", "workflows/" + made["id"], expect=409).error
+        self.assertEqual((error["code"], error["details"]),
+                         ("conflict", {"workflow_id": made["id"], "current_state": "completed", "expected_state": "running"}))
 
     def test_a_failure_names_its_step(self):
         made = self.create({"type": "chain", "steps": [self.step("a"), self.step("b"), self.step("c")]}).json
