@@ -153,6 +153,7 @@ std::span<const Route> admin_queue_routes() {
       {"GET", "/ojs/v1/admin/queues", Scope::kRead, &list, {"", "QueuePage"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/queues/{name}", Scope::kRead, &get, {"", "QueueView"}, Pace::kSlow},
       {"PUT", "/ojs/v1/admin/queues/{name}/config", Scope::kAdmin, &configure, {"SetQueue", "QueueView"}, Pace::kSlow},
+      {"PUT", "/ojs/v1/queues/{name}/config", Scope::kAdmin, &configure, {"SetQueue", "QueueView"}, Pace::kSlow},
       {"DELETE", "/ojs/v1/admin/queues/{name}/jobs", Scope::kAdmin, &purge, {"Purge", "Purged"}, Pace::kSlow},
       {"POST", "/ojs/v1/admin/queues/{name}/pause", Scope::kAdmin, &pause, {"", "PausedQueue"}, Pace::kSlow},
       {"POST", "/ojs/v1/admin/queues/{name}/resume", Scope::kAdmin, &resume, {"", "PausedQueue"}, Pace::kSlow},

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/queue_text.hpp"
 
-#include <spdlog/fmt/fmt.h>
-
 #include "tools/gateway/body.hpp"
 #include "tools/gateway/fault.hpp"
 #include "tools/gateway/json_text.hpp"
@@ -62,46 +60,81 @@ void pause_queue(Desk& desk, const std::string& name, bool paused) {
   must(desk.admin.set_queue(name, {.paused = paused}));
 }
 
-void configure_queue(Desk& desk, const std::string& name, std::string_view settings) {
-  const Body body(settings, "");
-  std::string own = "{";
-  std::optional<RateLimit> limit;
+namespace {
+
+/// What is to be set of a queue, gathered from both spellings.
+struct NewSettings {
+  std::string own = "{}";       ///< as the library reads it
+  std::string pressure = "{}";  ///< its member backpressure, from the words of ojs-queue-config 6.1
+  std::optional<RateLimit> limit = {};
   bool limited = false;
-  const auto rule = [&]() -> RateLimit& {
+
+  void read(const Body& body);
+
+ private:
+  RateLimit& rule() {
     limited = true;
     return limit ? *limit : limit.emplace();
-  };
+  }
+  void read_limit(const Body& body);
+};
+
+std::string member_text(std::string_view name, std::string_view value) {
+  return object([&](json::ObjectWriter& writer) { writer.value(name, value); });
+}
+
+void NewSettings::read_limit(const Body& body) {
+  const auto inner = body.object("rate_limit");
+  if (!inner) return;
+  RateLimit& made = rule();
+  // Either {"limit","period"}, or all that a limit can say.
+  const std::string given(*body.raw("rate_limit"));
+  const JobLimit parsed =
+      must(parse_limit(inner->raw("limit") ? member_text("rate", given) : given, true));
+  const auto concurrency = made.concurrency;
+  made = parsed.limit;
+  if (!made.concurrency) made.concurrency = concurrency;
+}
+
+void NewSettings::read(const Body& body) {
   for (const json::Member& member : body.members()) {
-    if (member.name == "concurrency") {
+    if (member.name == "config") {
+      if (const auto config = body.object("config")) read(*config);
+    } else if (member.name == "concurrency") {
       rule().concurrency = body.whole("concurrency", 1, 8192);
     } else if (member.name == "rate_limit") {
-      const auto inner = body.object("rate_limit");
-      if (!inner) continue;
-      RateLimit& made = rule();
-      // Either {"limit","period"}, or all that a limit can say.
-      const std::string text = inner->raw("limit")
-                                   ? "{\"rate\":" + std::string(*body.raw("rate_limit")) + "}"
-                                   : std::string(*body.raw("rate_limit"));
-      const JobLimit parsed = must(parse_limit(text, true));
-      const auto concurrency = made.concurrency;
-      made = parsed.limit;
-      if (!made.concurrency) made.concurrency = concurrency;
+      read_limit(body);
     } else if (member.name == "max_size") {
-      own = joined(own + "}", fmt::format("{{\"backpressure\":{{\"max_depth\":{}}}}}",
-                                          body.whole("max_size", 0, 16'777'215).value_or(0)));
-      own.pop_back();
+      const std::uint32_t most = body.whole("max_size", 0, 16'777'215).value_or(0);
+      pressure = joined(pressure, member_text("max_depth", std::to_string(most)));
+    } else if (member.name == "max_size_bytes") {
+      pressure = joined(pressure, member_text("max_size_bytes", member.value));
+    } else if (member.name == "overflow_policy") {
+      pressure = joined(pressure, member_text("strategy", member.value));
     } else if (member.name == "retention") {
       throw unsupported(
           "retention belongs to the segment: the broker's --retention sets it for all "
           "queues, and PUT dead-letter/retention that of dead letters");
     } else if (member.name != "name") {
-      if (own.size() > 1) own += ',';
-      json::append_quoted(own, member.name);
-      own.append(":").append(member.value);
+      own = joined(own, member_text(member.name, member.value));
     }
   }
-  must(desk.admin.set_queue(name, must(parse_queue_settings(own + "}"))));
-  if (limited) must(desk.admin.set_limit("queue:" + name, *limit));
+}
+
+}  // namespace
+
+void configure_queue(Desk& desk, const std::string& name, std::string_view settings) {
+  const Body body(settings, "");
+  NewSettings wanted;
+  wanted.read(body);
+  if (wanted.pressure != "{}") {
+    if (Body(wanted.own, "").raw("backpressure"))
+      throw invalid_request("backpressure and max_size say the same; give one of them",
+                            "backpressure");
+    wanted.own = joined(wanted.own, member_text("backpressure", wanted.pressure));
+  }
+  must(desk.admin.set_queue(name, must(parse_queue_settings(wanted.own))));
+  if (wanted.limited) must(desk.admin.set_limit("queue:" + name, *wanted.limit));
 }
 
 }  // namespace ojs_shm::gateway

@@ -118,7 +118,8 @@ constexpr Shape kShapes[] = {
                     "backpressure: Backpressure"},
     {"SetQueue", "name?: text, paused?: boolean, aging?: object|'default', level_weights?: {integer}, "
                  "shards?: integer, tenant_fairness?: object, backpressure?: object, concurrency?: integer, "
-                 "rate_limit?: object, max_size?: integer"},
+                 "rate_limit?: object, max_size?: integer, max_size_bytes?: integer|text, overflow_policy?: text, "
+                 "config?: SetQueue"},
     {"NewQueue", "name: text, +SetQueue"},
     {"CreatedQueue", "queue: Queue, +Queue"},
     {"QueueAndPolicy", "+Queue, +QueuePolicy"},

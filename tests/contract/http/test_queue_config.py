@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of queues in the words of ojs-queue-config."""
+
+from gateways import OnGateway
+
+
+class QueueConfig(OnGateway):
+    def create(self, body, expect=201):
+        return self.call("POST", "queues", {"name": self.queue} | body, expect=expect)
+
+    def pressure(self):
+        policy = self.call("GET", "queues/" + self.queue, expect=200).json["queue"]["backpressure"]
+        return policy["max_depth"], policy["max_size_bytes"], policy["strategy"]
+
+    def test_a_new_queue_takes_its_settings_inside_config_or_beside_its_name(self):
+        wanted = {"max_size": 2, "max_size_bytes": 5000, "overflow_policy": "drop_oldest", "concurrency": 1}
+        for body in ({"config": wanted}, wanted):
+            self.create(body)
+            self.assertEqual(self.pressure(), (2, 5000, "drop_oldest"))
+            view = self.call("GET", "admin/queues/" + self.queue, expect=200).json["configuration"]
+            self.assertEqual(view["concurrency"], 1)
+            self.call("DELETE", "queues/" + self.queue, expect=200)
+        self.create({"config": wanted})
+        first, *_ = [self.put_job() for _ in range(3)]
+        self.assertEqual(self.get(first)["state"], "discarded")
+        self.assertEqual(len(self.fetch(2)), 1)
+
+    def test_a_change_leaves_the_rest_as_it_was(self):
+        self.create({"config": {"max_size": 5, "overflow_policy": "block"}})
+        changed = self.call("PUT", f"queues/{self.queue}/config", {"max_size": 7}, expect=200).json
+        self.assertEqual(changed["configuration"]["backpressure"]["max_depth"], 7)
+        self.assertEqual(self.pressure(), (7, 0, "block"))
+        self.call("PUT", f"queues/{self.queue}/config", {"config": {"concurrency": 3}}, expect=200)
+        self.assertEqual(self.pressure(), (7, 0, "block"))
+
+    def test_what_is_no_setting_is_refused(self):
+        for body, field in (({"config": 7}, "config"), ({"config": {"overflow_policy": "spill"}}, "backpressure.strategy"),
+                            ({"max_size": -1}, "max_size"), ({"config": {"max_size": "x"}}, "config.max_size"),
+                            ({"config": {"dead_letter_queue": "dlq"}}, "dead_letter_queue"),
+                            ({"max_size": 1, "backpressure": {"max_depth": 2}}, "backpressure")):
+            self.assertEqual(self.create(body, 400).error["details"]["field"], field, body)
+        self.create({"config": {"retention": {"completed": "P1D"}}}, 422)
