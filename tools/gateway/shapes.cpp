@@ -184,6 +184,7 @@ constexpr Shape kShapes[] = {
                  "tenant_id?: text, steps_total?: integer, steps_completed?: integer, jobs_total?: integer, "
                  "jobs_completed?: integer, steps?: [Step], jobs?: [Step], callbacks?: {Step}, "
                  "failed_step_index?: integer, failed_job_ids?: [text], errors?: [WorkflowError], "
+                 "steps_cancelled?: integer, steps_already_completed?: integer, "
                  "metadata: WorkflowMetadata, +WorkflowTimes"},
     {"ShownWorkflow", "workflow: Workflow, +Workflow"},
     {"WorkflowProgress", "workflow_id: text, type: text, state: 'running'|'completed'|'failed'|'cancelled', "

@@ -47,10 +47,27 @@ Reply progress(Desk& desk, const Request& request) {
   return workflow_progress_reply(desk, workflow_of(desk, request));
 }
 
+/// How many jobs of the part stand so.
+std::int64_t jobs_in(const WorkflowStep& part, StepState state) {
+  if (part.kind == WorkflowKind::kJob) return part.state == state ? 1 : 0;
+  std::int64_t count = 0;
+  for (const WorkflowStep& step : part.steps) count += jobs_in(step, state);
+  return count;
+}
+
+/// Source: ojs-http-binding 14.3.
+std::string cancelled_text(const WorkflowInfo& workflow) {
+  const std::string counts = object([&](json::ObjectWriter& writer) {
+    writer.number("steps_cancelled", jobs_in(workflow.root, StepState::kCancelled));
+    writer.number("steps_already_completed", jobs_in(workflow.root, StepState::kCompleted));
+  });
+  return wrapped_and_flat("workflow", joined(print_workflow(workflow), counts));
+}
+
 Reply cancel(Desk& desk, const Request& request) {
   const std::string id = workflow_of(desk, request).id;
   auto cancelled = desk.producer().cancel_workflow(id);
-  if (cancelled) return ok(text_of(*cancelled));
+  if (cancelled) return ok(cancelled_text(*cancelled));
   if (cancelled.error().code == Code::kNotFound) throw not_found("workflow", id);
   Fault fault = fault_of(cancelled.error());
   if (cancelled.error().code == Code::kWrongState)

@@ -133,12 +133,14 @@ class Workflows(OnGateway):
         self.assertEqual(len(self.fetch(9)), 1)
 
     def test_what_waits_is_cancelled_beside_a_job_that_runs(self):
-        id = self.create({"type": "chain", "steps": [self.step("a.a"), self.step("b.b"), self.step("c.c")]}).json["id"]
+        id = self.create({"type": "chain", "steps": [self.step("z.z"), self.step("a.a"), self.step("b.b"), self.step("c.c")]}).json["id"]
+        self.run_one()
         job, = self.fetch()
-        self.call("DELETE", "workflows/" + id, expect=200)
+        ended = self.call("DELETE", "workflows/" + id, expect=200).json["workflow"]
+        self.assertEqual((ended["steps_cancelled"], ended["steps_already_completed"]), (2, 1))
         for states in (["active", "cancelled", "cancelled"], ["completed", "cancelled", "cancelled"]):
             workflow = self.look(id)
-            self.assertEqual(([step["state"] for step in workflow["steps"]], workflow["metadata"]["failed_count"]), (states, 0))
+            self.assertEqual(([step["state"] for step in workflow["steps"][1:]], workflow["metadata"]["failed_count"]), (states, 0))
             self.assertEqual((workflow["state"], workflow.get("errors", [])), ("cancelled", []))
             self.call("POST", "workers/ack", {"job_id": job["id"]})
 
