@@ -276,6 +276,8 @@ class Rings {
   std::uint32_t longest_search() const { return segment_.geometry().chunks * kCellsPerChunk * 2; }
 
  private:
+  class Splice;  // ring_splice.cpp
+
   OJS_SHM_INLINE bool fill(Place at, Hint hint) {
     return at.cell() < kCellsPerChunk && segment_.chunk(at.chunk())
                                              .cell[at.cell()]

@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shm/ring.hpp"
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-// The rare work on rings: compaction, walks, and what the dead left behind.
+#include "shm/chunk_copy.hpp"
+
+// The rare work on rings: walks, and what the dead left behind.
 
 namespace ojs_shm::shm {
 namespace {
-
-/// A hint that leads nowhere: fills the unused cells of a packed chunk, which must not look empty.
-constexpr Hint kTombstone(0xFF'FFFF, 0);
-
-struct ChunkCopy {
-  std::uint64_t cell[kCellsPerChunk];
-  std::uint64_t next;
-};
-
-/// A copy of a chunk, or false when it has begun another life meanwhile.
-bool copy_chunk(const Segment& segment, std::uint32_t index, std::uint64_t incarnation,
-                ChunkCopy& copy) {
-  const Chunk& chunk = segment.chunk(index);
-  for (unsigned i = 0; i < kCellsPerChunk; ++i) copy.cell[i] = chunk.cell[i].load();
-  copy.next = chunk.next.load();
-  return ChunkControl(chunk.control.load()).incarnation() == incarnation;
-}
 
 /// Every ring that has a name, and the roots.
 std::vector<std::uint32_t> all_rings(const std::vector<RingSet*>& sets,
@@ -92,157 +75,6 @@ void Rings::walk(const Segment& segment, std::uint32_t ring,
     if (is_empty(copy.next)) return;
     at = Place(Hint(copy.next).index(), 0, Hint(copy.next).tag());
   }
-}
-
-std::uint32_t Rings::splice(std::uint32_t ring, StillLive live) {
-  Stretch stretch;
-  splice(ring, live, stretch);
-  return stretch.freed;
-}
-
-void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
-  RingEnds& ring = segment_.ring(ring_index);
-  const std::uint32_t skip = std::exchange(stretch.skip, 0);
-  stretch.more = false;
-  if (!ring.splicer.cas_once(0, owner(), Point::kSpliceClaimed)) {
-    stretch.refused = true;
-    return;
-  }
-  const std::uint32_t most = std::min(stretch.most, longest_search() / kCellsPerChunk);
-  const std::uint32_t left_behind = reap(ring_index, live, most * kCellsPerChunk);
-  // others leave chunks behind meanwhile, or one was left to us
-  stretch.most -= std::min(stretch.most, left_behind);
-  stretch.freed += left_behind;
-  const Place head(ring.head.load());
-  const Place tail(ring.tail.load());
-  std::uint32_t passed = 0;  // chunks between that of head and `pred`, and `pred`
-  std::uint32_t pred = head.chunk();
-  // Safe only while head stays before its last cell: then no lane has read the link that we change
-  // under a head that could follow it. Head only moves forward, so one look after the change
-  // decides.
-  auto head_stays = [&ring, head] {
-    const Place now(ring.head.load_seq_cst());
-    return now.chunk() == head.chunk() && now.incarnation() == head.incarnation() &&
-           now.cell() < kCellsPerChunk;
-  };
-  std::uint64_t pred_incarnation = head.incarnation();
-  for (std::uint32_t steps = 0; steps < segment_.geometry().chunks && head_stays() &&
-                                pred != tail.chunk() && stretch.freed < stretch.enough;
-       ++steps) {
-    if (stretch.most == 0) {
-      stretch.more = true;
-      stretch.skip = passed;
-      break;
-    }
-    const std::uint64_t link_word = segment_.chunk(pred).next.load();
-    if (is_empty(link_word) ||
-        ChunkControl(segment_.chunk(pred).control.load()).incarnation() != pred_incarnation)
-      break;
-    // A run of full chunks whose live hints fit into one chunk.
-    std::vector<Hint> run, kept;
-    Hint after(link_word), after_dead = after;
-    std::ptrdiff_t dead = 0;  // chunks of it before the first live hint
-    while (passed >= skip && after.index() != tail.chunk() && run.size() < 256 &&
-           stretch.most > 0) {
-      --stretch.most;
-      ChunkCopy copy;
-      if (!copy_chunk(segment_, after.index(), after.tag(), copy) || is_empty(copy.next)) break;
-      std::vector<Hint> mine;
-      for (const std::uint64_t value : copy.cell)
-        if (!is_empty(value) && live(segment_, Hint(value))) mine.emplace_back(value);
-      if (kept.size() + mine.size() > kCellsPerChunk) break;
-      run.push_back(after);
-      kept.insert(kept.end(), mine.begin(), mine.end());
-      after = Hint(copy.next);
-      if (kept.empty()) ++dead, after_dead = after;
-    }
-    if (run.empty() || (run.size() == 1 && !kept.empty())) {  // nothing to gain here: step over it
-      const Hint over(link_word);
-      if (over.index() == tail.chunk()) break;
-      pred = over.index();
-      pred_incarnation = over.tag();
-      ++passed;
-      continue;
-    }
-    const std::uint32_t fresh = kept.empty() ? kNoIndex : take_chunk();
-    // the dead ones need none, and yield one for the living
-    if (!kept.empty() && fresh == kNoIndex) {
-      if (dead == 0) {
-        stretch.refused = true;
-        break;
-      }
-      run.erase(run.begin() + dead, run.end());
-      kept.clear();
-      after = after_dead;
-    }
-    std::size_t marked = 0;
-    while (
-        marked < run.size() &&
-        segment_.chunk(run[marked].index())
-            .control.cas_once(ChunkControl(ChunkState::kLinked, 0, run[marked].tag()).word,
-                              ChunkControl(ChunkState::kDropping, owner(), run[marked].tag()).word,
-                              Point::kSpliceMarked))
-      ++marked;
-    std::uint64_t incarnation = 0;
-    std::uint64_t replacement = after.word;
-    if (fresh != kNoIndex) {
-      incarnation = (ChunkControl(segment_.chunk(fresh).control.load()).incarnation() + 1) &
-                    Field<0, 36>::kMax;
-      clean(fresh, incarnation);
-      for (unsigned i = 0; i < kCellsPerChunk; ++i)
-        // NO CRASH POINT: the chunk is private until the link is set
-        segment_.chunk(fresh).cell[i].store(i < kept.size() ? kept[i].word : kTombstone.word,
-                                            Point::kNone);
-      // NO CRASH POINT: as above
-      segment_.chunk(fresh).next.store(after.word, Point::kNone);
-      intend(fresh, incarnation);
-      segment_.chunk(fresh).control.store(
-          ChunkControl(ChunkState::kLinking, owner(), incarnation).word, Point::kChunkLinking);
-      replacement = Hint(fresh, incarnation).word;
-    }
-    const bool spliced =
-        marked == run.size() && head_stays() &&
-        segment_.chunk(pred).next.cas_once(link_word, replacement, Point::kSpliceDone);
-    const bool settled = spliced && head_stays();
-    // Head came too near: what is ambiguous stays linked, for collect_leaks(). Until this store our
-    // marks name it.
-    if (spliced && !settled) segment_.lane(lane_).leaks.set(1, Point::kLeaksLeft);
-    for (std::size_t i = 0; i < marked; ++i) {
-      Word& control = segment_.chunk(run[i].index()).control;
-      const std::uint64_t dropping =
-          ChunkControl(ChunkState::kDropping, owner(), run[i].tag()).word;
-      const auto to = settled ? ChunkControl(ChunkState::kSpare, owner(), run[i].tag())
-                              : ChunkControl(ChunkState::kLinked, 0, run[i].tag());
-      if (control.cas_once(dropping, to.word, Point::kSpliceMarked) && settled) {
-        keep_or_free(run[i].index());
-        ++stretch.freed;
-      }
-    }
-    if (fresh != kNoIndex) {
-      if (spliced)
-        segment_.chunk(fresh).control.cas_once(
-            ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
-            ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
-      else
-        keep_or_free(fresh);
-      intend_nothing();
-    }
-    if (!settled) break;
-    if (fresh != kNoIndex) {
-      pred = fresh;
-      pred_incarnation = incarnation;
-      ++passed;
-    }
-  }
-  ring.splicer.store(0, Point::kSpliceReleased);
-}
-
-bool Rings::has_middle(std::uint32_t ring) const {
-  const Place head(segment_.ring(ring).head.load());
-  const Place tail(segment_.ring(ring).tail.load());
-  if (head.chunk() == tail.chunk()) return false;
-  const std::uint64_t link = segment_.chunk(head.chunk()).next.load();
-  return !is_empty(link) && Hint(link).index() != tail.chunk();
 }
 
 std::uint32_t Rings::chunks_in_use() const {
