@@ -101,13 +101,12 @@ class Actor : protected KnownNames {
 
  private:
   template <bool kPlain>
-  Outcome put_in(const NewJob& spec, JobId& id);
+  class Entry;        // enqueue.cpp
+  class Batch;        // batch.cpp
+  class UniqueBatch;  // batch.cpp
+
   Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
                          Fetched& job);
-  Outcome enqueue_unique_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
-  Outcome refuse_batch(const NewJob& spec, std::vector<JobId>& ids);
-  Outcome enqueue_batch_in_order(std::span<const NewJob> jobs, std::vector<JobId>& ids);
-
   void mark_member(const Membership& member, bool failed, std::uint64_t ran_ms) final;
   void advance_workflow(const Membership& member) final;
   void drop_member(const Membership& member) final;

@@ -14,6 +14,249 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
+/// A batch on its way into the queue of its first job.
+class Actor::Batch {
+ public:
+  Batch(Actor& actor, std::span<const NewJob> specs)
+      : actor_(actor),
+        specs_(specs),
+        q_(specs.front().queue),
+        queue_(actor.store_.queue(q_)),
+        mine_(actor.tally(q_)),
+        flags_(queue_.flags.load()) {}
+
+  /// All jobs, in order, or none.
+  Outcome enter(std::vector<JobId>& ids) {
+    ids.clear();
+    const LimitsHold hold(actor_.store_, actor_.limits_held(), specs_);
+    if (!hold.stand()) return Outcome::kLimitsMoved;
+    Outcome outcome = measure();
+    if (outcome == Outcome::kOk) outcome = admit();
+    if (outcome != Outcome::kOk) return outcome;
+    actor_.intend_further(Op::kBatch, q_, kNoIndex);
+    ids.resize(specs_.size());
+    outcome = fill(ids);
+    if (outcome == Outcome::kOk) outcome = actor_.claim_keys(specs_, slots_, rivals_);
+    if (outcome == Outcome::kOk && !actor_.seize_rivals(rivals_)) outcome = Outcome::kRivalMoved;
+    if (outcome != Outcome::kOk) {
+      take_back();
+      ids.clear();
+      return outcome;
+    }
+    commit(ids.front());
+    for (std::size_t i = 0; i < slots_.size() && actor_.bell_.wake_one(queue_); ++i) {}
+    return Outcome::kOk;
+  }
+
+ private:
+  std::vector<TenantCharge>::iterator charge_of(std::uint64_t tenant) {
+    return std::ranges::find(charges_, tenant, &TenantCharge::tenant);
+  }
+
+  /// What it costs the queue and its tenants, and where in the queue each job goes.
+  Outcome measure() {
+    parts_.assign(specs_.size(), 0);
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      const NewJob& spec = specs_[i];
+      // In one line, also when the number of shards changes meanwhile: else its order would be lost.
+      if (i != 0 && !spec.age_rate && !specs_.front().age_rate)
+        parts_[i] = parts_[0];
+      else if (const Outcome chosen = actor_.order().choose_part(spec, queue_, parts_[i]);
+               chosen != Outcome::kOk)
+        return chosen;
+      const std::uint64_t size = spec.size();
+      if (size > actor_.store_.max_body()) return Outcome::kTooLarge;
+      cost_ += charge(1, size);
+      if ((flags_ & kTenants) == 0) continue;
+      if (charge_of(spec.tenant) == charges_.end())
+        charges_.push_back({spec.tenant, 0, static_cast<std::uint32_t>(i)});
+      charge_of(spec.tenant)->cost += charge(1, size);
+    }
+    return Outcome::kOk;
+  }
+
+  Outcome admit() {
+    actor_.intend<Op::kAdmit>(q_, kNoIndex, mine_);
+    Outcome outcome = actor_.admit_all(queue_, mine_, q_, flags_, cost_, charges_);
+    if (outcome == Outcome::kMustDrop)
+      outcome = actor_.admit_by_dropping(queue_, mine_, q_, cost_, charges_, victims_);
+    if (outcome == Outcome::kOk) return outcome;
+    actor_.intend_nothing();
+    if (outcome == Outcome::kQueueFull && actor_.tellings_.on())
+      actor_.count_refusals(q_, specs_.size(), specs_.front().type);
+    actor_.end_refused_drop(queue_, q_, victims_);
+    return outcome;
+  }
+
+  /// Fills a slot with each job; a death frees them all.
+  Outcome fill(std::vector<JobId>& ids) {
+    slots_.reserve(specs_.size());
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      const NewJob& spec = specs_[i];
+      std::uint64_t filling = 0;
+      const std::uint32_t slot = actor_.slots_.take(filling);
+      if (slot == kNoIndex) return Outcome::kNoSlots;
+      slots_.push_back(slot);
+      JobRecord& job = actor_.store_.job(slot);
+      Outcome outcome = actor_.fill<false>(spec, JobForm(spec, parts_[i]), slot, job,
+                                           actor_.store_.now_ms(), ids[i]);
+      const unsigned ring = normal_ring(spec.rank);
+      if (outcome == Outcome::kOk &&
+          actor_.rings_.ensure(actor_.store_.rings_of(q_, parts_[i]), ring) == kNoIndex)
+        outcome = Outcome::kNoRings;
+      // NO CRASH POINT: the slot is held exclusively
+      if (!charges_.empty())
+        job.account.store(AccountMark(job.generation.get(), charge_of(spec.tenant)->account).word,
+                          Point::kNone);
+      // NO CRASH POINT: as above
+      job.signals.store(place_in_batch(i) | (job.signals.load() & kAnnexed), Point::kNone);
+      job.control.store(Control(filling).to(kSlotFilling, ring, actor_.owner_).word,
+                        Point::kSlotFilling);
+      if (outcome != Outcome::kOk) return outcome;
+    }
+    return Outcome::kOk;
+  }
+
+  void take_back() {
+    actor_.take_back_admission(mine_, q_, cost_, charges_);
+    for (const std::uint32_t slot : slots_)
+      actor_.slots_.free(slot, Control(actor_.store_.job(slot).control.load()));
+    actor_.intend_nothing();
+    for (const Rival& rival : rivals_)
+      if (actor_.is_our_rival(rival.slot)) actor_.end_rival(rival.slot);
+    actor_.end_refused_drop(queue_, q_, victims_);
+  }
+
+  /// The one store that counts, and what it promises: jobs in line, victims and rivals ended.
+  void commit(JobId first) {
+    mine_.enqueued.set_ordered(mine_.enqueued.get() + specs_.size(), Point::kCounterMoved);
+    Crons* const fires =
+        actor_.crons_ != nullptr && actor_.crons_->firing() ? actor_.crons_.get() : nullptr;
+    if (fires != nullptr) fires->stage(first);
+    if (victims_.empty())
+      actor_.commit_batch(kWhole);
+    else
+      actor_.commit_drop(mine_, victims_);
+    actor_.dropper(queue_).leave_if_ours();
+    actor_.publish_batch(slots_);
+    actor_.drop_victims(victims_);
+    for (const Rival& rival : rivals_) actor_.mark_replaced(rival.slot);
+    if (fires != nullptr) fires->apply();
+    const std::uint64_t now_flags = queue_.flags.load_seq_cst();
+    if (now_flags != flags_) queue_.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
+    actor_.intend_nothing();
+    for (const Rival& rival : rivals_) {
+      actor_.end_rival(rival.slot);
+      queue_.conflicts.fetch_add(1, Point::kCounterMoved);
+    }
+    if (!victims_.empty()) actor_.workflows().advance_dropped();
+    if ((now_flags & ~flags_ & kTenants) != 0) actor_.gather_accounts(q_, kPatience);
+  }
+
+  Actor& actor_;
+  std::span<const NewJob> specs_;
+  std::uint32_t q_;
+  QueueRecord& queue_;
+  QueueTally& mine_;
+  const std::uint64_t flags_;
+  std::uint64_t cost_ = 0;
+  Short<unsigned> parts_;  ///< of the queue, for each job
+  std::vector<TenantCharge> charges_;
+  std::vector<Victim> victims_;
+  Short<std::uint32_t> slots_;
+  Rivals rivals_;
+};
+
+/// A batch that has unique jobs. Those whose keys others have, and which are content with that, are
+/// not enqueued; the rest is, all or none. Others are raised once it is, so a batch that is refused
+/// changes nothing.
+class Actor::UniqueBatch {
+ public:
+  UniqueBatch(Actor& actor, std::span<const NewJob> specs) : actor_(actor), specs_(specs) {}
+
+  Outcome enter(std::vector<JobId>& ids) {
+    Outcome outcome = Outcome::kBusy;
+    for (unsigned looks = 0; looks < kPatience; ++looks) {
+      outcome = choose();
+      if (outcome == Outcome::kClash) break;
+      std::vector<JobId> made;
+      if (!chosen_.empty()) outcome = Batch(actor_, chosen_).enter(made);
+      if (outcome == Outcome::kOk) {
+        tell(made, ids);
+        return outcome;
+      }
+      if (outcome == Outcome::kClash) conflicts().at = places_[conflicts().at];
+      if (outcome != Outcome::kRivalMoved &&
+          !(outcome == Outcome::kClash && content(conflicts().at)))
+        break;
+      shm::wait_for_another(looks);
+    }
+    ids.clear();
+    if (outcome == Outcome::kClash) actor_.count_conflict(specs_[conflicts().at].queue);
+    return outcome == Outcome::kRivalMoved ? Outcome::kBusy : outcome;
+  }
+
+ private:
+  Conflicts& conflicts() { return actor_.conflicts_; }
+  bool content(std::size_t i) const {
+    return Uniqueness{specs_[i].annex->uniqueness}.on_conflict() == OnConflict::kIgnore;
+  }
+
+  /// Which of them to enqueue; kClash: one of them may not be.
+  Outcome choose() {
+    conflicts().ignored.assign(specs_.size(), false);
+    others_.assign(specs_.size(), {});
+    same_as_.assign(specs_.size(), specs_.size());
+    places_.clear();
+    chosen_.clear();
+    Short<std::pair<UniqueKey, std::size_t>> keys;  // of those before
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      const NewJob& spec = specs_[i];
+      if (spec.unique()) {
+        const UniqueKey key = key_of(*spec.annex);
+        const auto before = std::ranges::find(keys, key, &std::pair<UniqueKey, std::size_t>::first);
+        conflicts().at = i;
+        const bool again = before != keys.end();
+        if (again) {
+          conflicts().clash = {};
+          same_as_[i] = before->second;
+        } else if (!Uniqueness{spec.annex->uniqueness}.replaces() &&
+                   actor_.foresee_clash(*spec.annex) == Outcome::kClash) {
+          others_[i] = conflicts().clash.id;
+        }
+        conflicts().ignored[i] = again || others_[i] != JobId{};
+        if (conflicts().ignored[i] && !content(i)) return Outcome::kClash;
+        if (conflicts().ignored[i]) continue;
+        keys.emplace_back(key, i);
+      }
+      places_.push_back(i);
+      chosen_.push_back(spec);
+    }
+    return Outcome::kOk;
+  }
+
+  /// The id of each: its own, or that of the job that has its key.
+  void tell(std::span<const JobId> made, std::vector<JobId>& ids) {
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (same_as_[i] != specs_.size())
+        actor_.count_conflict(specs_[i].queue);
+      else if (conflicts().ignored[i])
+        actor_.raise_other(*specs_[i].annex, specs_[i].queue, specs_[i].rank, others_[i]);
+    }
+    ids = others_;
+    for (std::size_t n = 0; n < places_.size(); ++n) ids[places_[n]] = made[n];
+    for (std::size_t i = 0; i < specs_.size(); ++i)
+      if (same_as_[i] != specs_.size()) ids[i] = ids[same_as_[i]];
+  }
+
+  Actor& actor_;
+  std::span<const NewJob> specs_;
+  std::vector<JobId> others_;   ///< who has the key of each, where that is known
+  Short<std::size_t> same_as_;  ///< the place of an earlier one of the same key
+  Short<std::size_t> places_;   ///< of the chosen
+  Short<NewJob> chosen_;
+};
+
 Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
   ids.clear();
   if (specs.empty()) return Outcome::kOk;
@@ -21,181 +264,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   if (enqueue_batch_plain(specs, ids) == Straight::kDone) return Outcome::kOk;
   conflicts_.ignored.clear();
   const bool unique = std::ranges::any_of(specs, [](const NewJob& spec) { return spec.unique(); });
-  return unique ? enqueue_unique_batch(specs, ids) : enqueue_batch_in_order(specs, ids);
-}
-
-Outcome Actor::enqueue_batch_in_order(std::span<const NewJob> specs, std::vector<JobId>& ids) {
-  ids.clear();
-  const LimitsHold hold(store_, limits_held(), specs);
-  if (!hold.stand()) return Outcome::kLimitsMoved;
-  const std::uint32_t q = specs.front().queue;
-  QueueRecord& queue = store_.queue(q);
-  QueueTally& mine = tally(q);
-  std::uint64_t cost = 0;
-  Short<unsigned> parts(specs.size(), 0);
-  const std::uint64_t flags = queue.flags.load();
-  std::vector<TenantCharge> charges;
-  const auto charge_of = [&charges](std::uint64_t tenant) {
-    return std::find_if(charges.begin(), charges.end(),
-                        [tenant](const TenantCharge& c) { return c.tenant == tenant; });
-  };
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    const NewJob& spec = specs[i];
-    // In one line, also when the number of shards changes meanwhile: else its order would be lost.
-    if (i != 0 && !spec.age_rate && !specs.front().age_rate)
-      parts[i] = parts[0];
-    else if (const Outcome chosen = order().choose_part(spec, queue, parts[i]);
-             chosen != Outcome::kOk)
-      return chosen;
-    const std::uint64_t size = spec.size();
-    if (size > store_.max_body()) return Outcome::kTooLarge;
-    cost += charge(1, size);
-    if ((flags & kTenants) == 0) continue;
-    if (charge_of(spec.tenant) == charges.end())
-      charges.push_back({spec.tenant, 0, static_cast<std::uint32_t>(i)});
-    charge_of(spec.tenant)->cost += charge(1, size);
-  }
-  intend<Op::kAdmit>(q, kNoIndex, mine);
-  std::vector<Victim> victims;
-  Outcome outcome = admit_all(queue, mine, q, flags, cost, charges);
-  if (outcome == Outcome::kMustDrop)
-    outcome = admit_by_dropping(queue, mine, q, cost, charges, victims);
-  if (outcome != Outcome::kOk) {
-    intend_nothing();
-    if (outcome == Outcome::kQueueFull && tellings_.on())
-      count_refusals(q, specs.size(), specs.front().type);
-    end_refused_drop(queue, q, victims);
-    return outcome;
-  }
-  intend_further(Op::kBatch, q, kNoIndex);
-  Short<std::uint32_t> slots;
-  slots.reserve(specs.size());
-  ids.resize(specs.size());
-  for (std::size_t i = 0; i < specs.size() && outcome == Outcome::kOk; ++i) {
-    std::uint64_t filling = 0;
-    const std::uint32_t slot = slots_.take(filling);
-    if (slot == kNoIndex) {
-      outcome = Outcome::kNoSlots;
-      break;
-    }
-    slots.push_back(slot);
-    JobRecord& job = store_.job(slot);
-    outcome =
-        fill<false>(specs[i], JobForm(specs[i], parts[i]), slot, job, store_.now_ms(), ids[i]);
-    const unsigned ring = normal_ring(specs[i].rank);
-    if (outcome == Outcome::kOk && rings_.ensure(store_.rings_of(q, parts[i]), ring) == kNoIndex)
-      outcome = Outcome::kNoRings;
-    // NO CRASH POINT: the slot is held exclusively
-    if (!charges.empty())
-      job.account.store(AccountMark(job.generation.get(), charge_of(specs[i].tenant)->account).word,
-                        Point::kNone);
-    // NO CRASH POINT: as above
-    job.signals.store(place_in_batch(i) | (job.signals.load() & kAnnexed), Point::kNone);
-    job.control.store(Control(filling).to(kSlotFilling, ring, owner_).word, Point::kSlotFilling);
-  }
-  Rivals rivals;
-  if (outcome == Outcome::kOk) outcome = claim_keys(specs, slots, rivals);
-  if (outcome == Outcome::kOk && !seize_rivals(rivals)) outcome = Outcome::kRivalMoved;
-  if (outcome != Outcome::kOk) {
-    take_back_admission(mine, q, cost, charges);
-    for (const std::uint32_t slot : slots)
-      slots_.free(slot, Control(store_.job(slot).control.load()));
-    intend_nothing();
-    for (const Rival& rival : rivals)
-      if (is_our_rival(rival.slot)) end_rival(rival.slot);
-    ids.clear();
-    end_refused_drop(queue, q, victims);
-    return outcome;
-  }
-  mine.enqueued.set_ordered(mine.enqueued.get() + specs.size(), Point::kCounterMoved);
-  const bool fires = crons_ != nullptr && crons_->firing();
-  if (fires) crons_->stage(ids.front());
-  if (victims.empty())
-    commit_batch(kWhole);
-  else
-    commit_drop(mine, victims);
-  dropper(queue).leave_if_ours();
-  publish_batch(slots);
-  drop_victims(victims);
-  for (const Rival& rival : rivals) mark_replaced(rival.slot);
-  if (fires) crons_->apply();
-  const std::uint64_t now_flags = queue.flags.load_seq_cst();
-  if (now_flags != flags) queue.flags.fetch_add(kFlagsEpoch, Point::kSetChanged);
-  intend_nothing();
-  for (const Rival& rival : rivals) {
-    end_rival(rival.slot);
-    queue.conflicts.fetch_add(1, Point::kCounterMoved);
-  }
-  if (!victims.empty()) workflows().advance_dropped();
-  if ((now_flags & ~flags & kTenants) != 0) gather_accounts(q, kPatience);
-  for (std::size_t i = 0; i < slots.size() && bell_.wake_one(queue); ++i) {}
-  return Outcome::kOk;
-}
-
-/// Jobs whose keys others have, and which are content with that, are not enqueued; the rest is, all
-/// or none. Others are raised once it is, so a batch that is refused changes nothing.
-Outcome Actor::enqueue_unique_batch(std::span<const NewJob> specs, std::vector<JobId>& ids) {
-  Outcome outcome = Outcome::kBusy;
-  for (unsigned looks = 0; looks < kPatience; ++looks) {
-    conflicts_.ignored.assign(specs.size(), false);
-    ids.assign(specs.size(), {});
-    Short<std::pair<UniqueKey, std::size_t>> keys;  // of those before
-    Short<std::size_t> places, same_as(specs.size(), specs.size());
-    Short<NewJob> chosen;
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].unique()) {
-        const UniqueKey key = key_of(*specs[i].annex);
-        const Uniqueness wish{specs[i].annex->uniqueness};
-        const bool content = wish.on_conflict() == OnConflict::kIgnore;
-        const auto before = std::ranges::find(keys, key, &std::pair<UniqueKey, std::size_t>::first);
-        conflicts_.at = i;
-        if (before != keys.end()) {
-          conflicts_.clash = {};
-          if (!content) return refuse_batch(specs[i], ids);
-          same_as[i] = before->second;
-        } else if (!wish.replaces() && foresee_clash(*specs[i].annex) == Outcome::kClash) {
-          if (!content) return refuse_batch(specs[i], ids);
-          ids[i] = conflicts_.clash.id;
-        }
-        conflicts_.ignored[i] = same_as[i] != specs.size() || ids[i] != JobId{};
-        if (conflicts_.ignored[i]) continue;
-        keys.emplace_back(key, i);
-      }
-      places.push_back(i);
-      chosen.push_back(specs[i]);
-    }
-    std::vector<JobId> made;
-    outcome = chosen.empty() ? Outcome::kOk : enqueue_batch_in_order(chosen, made);
-    if (outcome == Outcome::kOk) {
-      for (std::size_t i = 0; i < specs.size(); ++i) {
-        if (same_as[i] != specs.size())
-          count_conflict(specs[i].queue);
-        else if (conflicts_.ignored[i])
-          raise_other(*specs[i].annex, specs[i].queue, specs[i].rank, ids[i]);
-      }
-      for (std::size_t n = 0; n < places.size(); ++n) ids[places[n]] = made[n];
-      for (std::size_t i = 0; i < specs.size(); ++i)
-        if (same_as[i] != specs.size()) ids[i] = ids[same_as[i]];
-      return outcome;
-    }
-    if (outcome == Outcome::kClash) conflicts_.at = places[conflicts_.at];
-    const bool again =
-        outcome == Outcome::kRivalMoved ||
-        (outcome == Outcome::kClash &&
-         Uniqueness{specs[conflicts_.at].annex->uniqueness}.on_conflict() == OnConflict::kIgnore);
-    if (!again) break;
-    shm::wait_for_another(looks);
-  }
-  if (outcome == Outcome::kClash) return refuse_batch(specs[conflicts_.at], ids);
-  ids.clear();
-  return outcome == Outcome::kRivalMoved ? Outcome::kBusy : outcome;
-}
-
-/// Of the job of a batch that met another of its key.
-Outcome Actor::refuse_batch(const NewJob& spec, std::vector<JobId>& ids) {
-  count_conflict(spec.queue);
-  ids.clear();
-  return Outcome::kClash;
+  return unique ? UniqueBatch(*this, specs).enter(ids) : Batch(*this, specs).enter(ids);
 }
 
 /// Publishes filled slots in order. What finds no room for its hint stays available and is found by
