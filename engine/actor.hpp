@@ -41,9 +41,8 @@ class Actor : protected KnownNames {
       KnownNames::known_queue, KnownNames::known_type, KnownNames::ranks;
 
   // ---- of straight() jobs and queues without options
-  using StraightWay::end_run, StraightWay::enqueue_batch_plain, StraightWay::enqueue_plain,
-      StraightWay::enqueue_unique, StraightWay::fetch_plain, StraightWay::fetch_plain_next,
-      StraightWay::has_options;
+  using StraightWay::enqueue_batch_plain, StraightWay::enqueue_plain, StraightWay::enqueue_unique,
+      StraightWay::fetch_plain, StraightWay::fetch_batch_plain, StraightWay::has_options;
 
   // ---- taking out (fetch.cpp)
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
@@ -56,7 +55,7 @@ class Actor : protected KnownNames {
   using Search::has_waiting, Search::sees_work, Search::shut, StraightWay::found_nothing;
 
   // ---- ending (settle.cpp)
-  using Changer::set_back, StraightWay::ack, StraightWay::ack_at;
+  using Changer::set_back, StraightWay::ack, StraightWay::ack_batch;
   void drain();  ///< sets back all that it has at work, the longest waiting first
 
   // ---- keeping

@@ -261,7 +261,7 @@ Outcome Actor::enqueue_batch(std::span<const NewJob> specs, std::vector<JobId>& 
   ids.clear();
   if (specs.empty()) return Outcome::kOk;
   ids.resize(specs.size());
-  if (enqueue_batch_plain(specs, ids) == Straight::kDone) return Outcome::kOk;
+  if (enqueue_batch_plain(specs, std::span(ids)) == Straight::kDone) return Outcome::kOk;
   conflicts_.ignored.clear();
   const bool unique = std::ranges::any_of(specs, [](const NewJob& spec) { return spec.unique(); });
   return unique ? UniqueBatch(*this, specs).enter(ids) : Batch(*this, specs).enter(ids);

@@ -3,6 +3,7 @@
 
 #include "engine/actor.hpp"
 #include "engine/look.hpp"
+#include "engine/take.hpp"
 
 namespace ojs_shm::engine {
 

@@ -26,6 +26,13 @@ struct Fetched {
   std::string* body;
 };
 
+/// A job that is acked with others.
+struct Ack {
+  std::uint64_t word;  ///< the control word under which it is held; spent
+  std::uint32_t slot;
+  bool lost;  ///< afterwards: it was no longer held
+};
+
 struct Settled {
   Outcome outcome{};
   JobState state = JobState::kCompleted;

@@ -32,7 +32,7 @@ OJS_SHM_INLINE JobId Filler::next_id(std::uint64_t now, std::uint32_t slot,
 
 template <bool kPlain, class Spec>
 Outcome Filler::fill(const Spec& spec, const JobForm& form, std::uint32_t slot, JobRecord& job,
-                     std::uint64_t now, JobId& id) {
+                     std::uint64_t now, JobId& id, std::uint64_t signals) {
   const std::uint32_t generation = job.generation.get() + 1;
   if constexpr (kPlain)
     id = next_id(now, slot, generation);
@@ -42,7 +42,7 @@ Outcome Filler::fill(const Spec& spec, const JobForm& form, std::uint32_t slot, 
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
   job.deadline.store(0, Point::kNone);
   // NO CRASH POINT: as above
-  job.signals.store(0, Point::kNone);
+  job.signals.store(signals, Point::kNone);
   job.generation.set(generation);
   job.queue.set(static_cast<std::uint16_t>(spec.queue));
   job.attempt.set(0);
@@ -97,9 +97,9 @@ Outcome Filler::fill(const Spec& spec, const JobForm& form, std::uint32_t slot, 
 }
 
 template Outcome Filler::fill<true>(const PlainJob&, const JobForm&, std::uint32_t, JobRecord&,
-                                    std::uint64_t, JobId&);
+                                    std::uint64_t, JobId&, std::uint64_t);
 template Outcome Filler::fill<false>(const NewJob&, const JobForm&, std::uint32_t, JobRecord&,
-                                     std::uint64_t, JobId&);
+                                     std::uint64_t, JobId&, std::uint64_t);
 
 Outcome Filler::publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot,
                         JobRecord& job, Control filling, unsigned number, JobState state) {

@@ -20,7 +20,7 @@ class Filler : protected UniqueKeys {
   /// Fills a slot that this lane has taken; kPlain: with what lies in it whole and in no index.
   template <bool kPlain, class Spec>
   Outcome fill(const Spec& spec, const JobForm& form, std::uint32_t slot, JobRecord& job,
-               std::uint64_t now, JobId& id);
+               std::uint64_t now, JobId& id, std::uint64_t signals = 0);
   /// The same of a job that no queue gets: others are made from it.
   Outcome fill_aside(const NewJob& spec, std::uint32_t slot, JobId& id);
   Outcome publish(std::uint64_t flags, shm::RingSet& rings, std::uint32_t slot, JobRecord& job,

@@ -31,7 +31,7 @@ class Intents {
   template <Op kOp>
   OJS_SHM_INLINE void intend(std::uint32_t queue, std::uint32_t slot, const QueueTally& mine) {
     keep<kOp>(mine);
-    if constexpr (kOp == Op::kFetch) intend_no_attempt();
+    if constexpr (kOp == Op::kFetch || is_of_several(kOp)) intend_no_attempt();
     intend_undo();
     announce(kOp, queue, slot);
   }
@@ -95,6 +95,19 @@ class Intents {
   }
   void intend_no_attempt() { self_.intent_data[kAttempt].set(0, shm::Point::kIntentSet); }
   std::uint64_t attempt_before() const { return self_.intent_data[kAttempt].get(); }
+
+  // ---- of several fetches or acks that are committed: which slot is at hand, and its attempt before
+  struct AtHand {
+    std::uint64_t word;
+    constexpr bool is(std::uint32_t slot) const { return word >> 16 == slot + std::uint64_t{1}; }
+    constexpr std::uint32_t slot() const { return static_cast<std::uint32_t>(word >> 16) - 1; }
+    constexpr std::uint16_t attempt() const { return static_cast<std::uint16_t>(word); }
+  };
+  OJS_SHM_INLINE void intend_at_hand(std::uint32_t slot, std::uint16_t attempt = 0) {
+    self_.intent_data[kAttempt].set((slot + std::uint64_t{1}) << 16 | attempt,
+                                    shm::Point::kIntentSet);
+  }
+  AtHand at_hand() const { return {self_.intent_data[kAttempt].get()}; }
 
   shm::Lane& self_;
 

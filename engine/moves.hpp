@@ -61,12 +61,18 @@ enum class Op : std::uint8_t {
   kGiveBack = 8,  ///< undoing an admission; keeps `out` as it shall be
   kMark = 9,      ///< bringing a waiting job into its tenant's account; stands once the mark does
   kReport = 10,   ///< texts of a report, on a slot that the lane need not hold (report.cpp)
-  kRelease = 14,  ///< a workflow's member that waited is let run; charges the queue
-  kClose = 15,    ///< the slot is the head of a workflow that ends
+  kFetchBatch =
+      11,  ///< target: 1 once all that it has claimed counts as fetched; keeps the slot at hand
+  kAckBatch = 12,  ///< target: 1 once all that it holds counts as ended; keeps the slot at hand
+  kRelease = 14,   ///< a workflow's member that waited is let run; charges the queue
+  kClose = 15,     ///< the slot is the head of a workflow that ends
 };
 constexpr bool charges(Op op) {
   return op == Op::kAdmit || op == Op::kReturn || op == Op::kRelease;
 }
+
+/// Whether its target says that all slots it holds have moved on, one by one.
+constexpr bool is_of_several(Op op) { return op == Op::kFetchBatch || op == Op::kAckBatch; }
 
 /// A set of states of slots.
 struct States {
@@ -215,7 +221,9 @@ inline constexpr Undo kUndo[] = {
     {Op::kEnqueue, {&QueueTally::in, &QueueTally::in_reserved, &QueueTally::enqueued}},
     {Op::kBatch, {&QueueTally::in, &QueueTally::in_reserved, &QueueTally::enqueued}},
     {Op::kFetch, {&QueueTally::out, &QueueTally::dispatched}},
+    {Op::kFetchBatch, {&QueueTally::out, &QueueTally::dispatched}},
     {Op::kSettle, {&QueueTally::completed}},
+    {Op::kAckBatch, {&QueueTally::completed}},
     // a dead letter's retry begins as kMove and goes on as kReturn: the first word stays
     {Op::kReturn, {nullptr, &QueueTally::in, &QueueTally::in_reserved}},
     {Op::kMove, {&QueueTally::out}},

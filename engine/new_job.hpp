@@ -104,11 +104,6 @@ struct PlainJob {
   }
 };
 
-struct ArgsAndRank {
-  std::string_view args;
-  std::uint8_t rank;
-};
-
 /// What the records of all jobs of one kind have in common, in words of the record.
 struct JobForm {
   std::uint64_t times, policy, pauses, growth;
@@ -119,11 +114,6 @@ struct JobForm {
         policy(shm::both(shm::kNoIndex, job.policy() | Policy::in_part(part))),
         pauses(shm::both(job.retry.initial_ms, job.retry.max_ms)),
         growth(std::bit_cast<std::uint32_t>(job.retry.coefficient)) {}
-};
-
-struct FormedJob {
-  PlainJob job;
-  JobForm form;
 };
 
 }  // namespace ojs_shm::engine

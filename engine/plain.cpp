@@ -5,7 +5,7 @@
 
 #include "engine/look.hpp"
 #include "engine/probes.hpp"
-#include "engine/straight_way.hpp"
+#include "engine/take.hpp"
 
 // The straight way of a plain job: enqueue, fetch, ack, read from top to bottom.
 //
@@ -151,44 +151,36 @@ OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const Jo
 
 // ---- fetch --------------------------------------------------------------------------------------
 
-/// With kSeveral one of `wanted` that the caller takes in a row.
-template <bool kSeveral>
-OJS_SHM_INLINE Straight StraightWay::take_straight(std::uint32_t q, std::uint32_t lease_ms,
-                                                   bool lease_owned, std::uint64_t now_ms,
-                                                   unsigned wanted, Fetched& out) {
+Straight StraightWay::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                                  Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
   PlainLook& seen = plain_look_;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
-    if (!kSeveral || seen.tried == seen.run) {
-      if (const std::uint64_t flags = queue.flags.load(); flags != seen.flags) [[unlikely]] {
-        if (any_option(flags)) return Straight::kAside;
-        seen.forget(flags);
-      }
-      if (worker_limit() != kNoIndex) [[unlikely]]
-        return Straight::kAside;
-      const PlainLook::Sight sight = seen.find(queue, rings_);
-      if (sight == PlainLook::Sight::kHint) [[likely]] {
-        const PlainLook::Known& found = seen.rings[seen.at];
-        const shm::Hint hint = found.head.hint();
-        if (!hint.plain() || found.number % 2 == 0) [[unlikely]]
-          return Straight::kAside;
-        prefetch<kLinesTaken>(store_.job(hint.index()));
-        if constexpr (kSeveral) seen.reach(wanted);
-      } else if (sight == PlainLook::Sight::kTooMany) {
-        return Straight::kAside;
-      }
-      if (!seen.stands(queue, sight)) [[unlikely]] {
-        if constexpr (kSeveral) seen.tried = seen.run = 0;
-        continue;
-      }
-      if (sight != PlainLook::Sight::kHint) return found_nothing(queue, q);
+    if (const std::uint64_t flags = queue.flags.load(); flags != seen.flags) [[unlikely]] {
+      if (any_option(flags)) return Straight::kAside;
+      seen.forget(flags);
     }
+    if (worker_limit() != kNoIndex) [[unlikely]]
+      return Straight::kAside;
+    const PlainLook::Sight sight = seen.find(queue, rings_);
+    if (sight == PlainLook::Sight::kHint) [[likely]] {
+      const PlainLook::Known& found = seen.rings[seen.at];
+      const shm::Hint hint = found.head.hint();
+      if (!hint.plain() || found.number % 2 == 0) [[unlikely]]
+        return Straight::kAside;
+      prefetch<kLinesTaken>(store_.job(hint.index()));
+    } else if (sight == PlainLook::Sight::kTooMany) {
+      return Straight::kAside;
+    }
+    if (!seen.stands(queue, sight)) [[unlikely]]
+      continue;
+    if (sight != PlainLook::Sight::kHint) return found_nothing(queue, q);
 
     // 3. The claim. It fails when the hint is dead: for ever, so head moves on by itself.
     PlainLook::Known& found = seen.rings[seen.at];
-    const shm::Hint hint(kSeveral ? seen.hints[seen.tried] : found.head.value);
+    const shm::Hint hint = found.head.hint();
     if (hint.index() >= store_.slots()) [[unlikely]]
       return Straight::kAside;
     JobRecord& job = store_.job(hint.index());
@@ -197,21 +189,14 @@ OJS_SHM_INLINE Straight StraightWay::take_straight(std::uint32_t q, std::uint32_
     const Control claimed = available.to(kSlotClaimed, owner_);
     const bool ours = job.control.cas_once(available.word, claimed.word,
                                            Point::kSlotClaimed);  // PAIR slot-publish
-    if constexpr (kSeveral) {
-      if (++seen.tried == seen.run)
-        end_run();
-      else
-        prefetch<kLinesTaken>(store_.job(shm::Hint(seen.hints[seen.tried]).index()));
-    } else {
-      shm::Rings::retire(found.head);
-      prefetch_behind(found.head);
-      shm::Rings::step(found.head);
-    }
+    shm::Rings::retire(found.head);
+    prefetch_behind(found.head);
+    shm::Rings::step(found.head);
     if (!ours) [[unlikely]] {
       intend_nothing();
       continue;
     }
-    const std::uint64_t now = now_ms != 0 ? now_ms : store_.now_ms();
+    const std::uint64_t now = store_.now_ms();
     count_backlog(queue, ~0ULL);
     const std::uint64_t expires = job.expires_at.get();
     if ((expires != 0 && expires <= now) || limiting()) [[unlikely]]
@@ -226,44 +211,22 @@ OJS_SHM_INLINE Straight StraightWay::take_straight(std::uint32_t q, std::uint32_
     out.queue = q;
     take(job, claimed, mine, lease_ms, lease_owned, now, out);
     found.served = true;
-    if ((!kSeveral || seen.tried == seen.run) &&
-        (seen.at > kFewPassed || ++seen.fetches == kTidyEach)) [[unlikely]]
-      tidy_passed(queue);
+    if (seen.at > kFewPassed || ++seen.fetches == kTidyEach) [[unlikely]]
+      tidy_passed(queue, seen.at > kFewPassed);
     after_dispatch();
     return Straight::kDone;
   }
   return Straight::kAside;
 }
 
-Straight StraightWay::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
-                                  Fetched& out) {
-  return take_straight<false>(q, lease_ms, lease_owned, 0, 1, out);
-}
-
-Straight StraightWay::fetch_plain_next(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
-                                       std::uint64_t now, unsigned wanted, Fetched& out) {
-  return take_straight<true>(q, lease_ms, lease_owned, now, wanted, out);
-}
-
-/// Of hints in a row that were tried.
-void StraightWay::end_run() {
-  PlainLook& seen = plain_look_;
-  if (seen.tried != 0) {
-    shm::Peeked& head = seen.rings[seen.at].head;
-    shm::Rings::retire(head, seen.tried);
-    shm::Rings::step(head, seen.tried);
-  }
-  seen.tried = seen.run = 0;
-}
-
-/// Closes rings that were open but empty: at once when there were many, else those that have had no
-/// job since the last time.
-[[gnu::noinline]] void StraightWay::tidy_passed(QueueRecord& queue) {
+/// Closes rings that were open but empty: all when there were many, else those that have had no job
+/// since the last time.
+[[gnu::noinline]] void StraightWay::tidy_passed(QueueRecord& queue, bool all) {
   PlainLook& seen = plain_look_;
   seen.fetches = 0;
   for (unsigned i = 0; i < seen.at; ++i) {
     PlainLook::Known& passed = seen.rings[i];
-    if (!passed.served || seen.at > kFewPassed)
+    if (!passed.served || all)
       shm::Rings::close(queue.rings, passed.number, *passed.head.cell, passed.head.value);
     passed.served = false;
   }

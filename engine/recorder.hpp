@@ -67,6 +67,31 @@ class Recorder {
                            std::uint64_t now) {
     write(ring_[next_++ & mask_], TransitionWords::of(slot, generation, from, to, now));
   }
+  /// Notes transitions of several slots, all alike and at one time.
+  class Several {
+   public:
+    OJS_SHM_INLINE Several(Recorder& recorder, unsigned from, unsigned to, std::uint64_t now)
+        : recorder_(recorder),
+          ring_(recorder.ring_),
+          mask_(recorder.mask_),
+          next_(recorder.next_),
+          from_(from),
+          to_(to),
+          now_(now) {}
+    Several(const Several&) = delete;
+    OJS_SHM_INLINE ~Several() { recorder_.next_ = next_; }
+    OJS_SHM_INLINE void note(std::uint32_t slot, std::uint32_t generation) {
+      write(ring_[next_++ & mask_], TransitionWords::of(slot, generation, from_, to_, now_));
+    }
+
+   private:
+    Recorder& recorder_;
+    TransitionRecord* const ring_;
+    const std::uint32_t mask_;
+    std::uint32_t next_;
+    const unsigned from_, to_;
+    const std::uint64_t now_;
+  };
   /// Says whose the lane is from now on: a number for people.
   void sign(std::uint32_t holder, std::uint64_t now);
 

@@ -101,6 +101,40 @@ std::uint32_t Repairer::finish_batch(const Held& held) {
   return static_cast<std::uint32_t>(slots.size());
 }
 
+/// Rolls committed fetches forward: the jobs are at work, and then their holder's death counts. The
+/// attempt of the one at hand may have been counted already.
+std::uint32_t Repairer::finish_fetches(const Held& held) {
+  std::uint32_t finished = 0;
+  for (const auto& [time, slot] : held) {
+    JobRecord& job = store_.job(slot);
+    const Control control(job.control.load());
+    if (control.state() != kSlotClaimed || control.owner() != owner_) continue;
+    const std::uint16_t before = at_hand().is(slot) ? at_hand().attempt() : job.attempt.get();
+    intend_at_hand(slot, before);
+    job.attempt.set(static_cast<std::uint16_t>(before + 1));
+    job.control.store(control.to(kSlotActive, owner_).word, Point::kSlotActive);
+    ++finished;
+  }
+  return finished;
+}
+
+/// Rolls committed acks forward. The one at hand may have ended and be listed nowhere yet.
+std::uint32_t Repairer::finish_acks(const Held& held) {
+  std::uint32_t finished = 0;
+  if (at_hand().word != 0) slots_.relist(at_hand().slot());
+  for (const auto& [time, slot] : held) {
+    JobRecord& job = store_.job(slot);
+    const Control control(job.control.load());
+    if (control.state() != kSlotSettling || control.owner() != owner_) continue;
+    intend_at_hand(slot);
+    job.control.store(control.to(kSlotCompleted).word, Point::kSlotSettled);
+    slots_.relist(slot);
+    if ((job.signals.load() & kWaited) != 0) bell_.ring_completion(slot);
+    ++finished;
+  }
+  return finished;
+}
+
 /// Ends the lane's hold on a slot that no intent names. Returns 1 when there was one.
 std::uint32_t Repairer::let_go(std::uint32_t slot) {
   JobRecord& job = store_.job(slot);
@@ -187,9 +221,10 @@ std::uint32_t Repairer::end_intent(const Held& held) {
   const bool holds = found.owner() == owner_ && is_exclusive(found.state());
   // nothing was left but to store that word, and what comes after
   const bool whole = has_slot && target >= 16;
-  // Without a slot in hand only an admission can be half done.
+  // Without a slot in hand only an admission can be half done, or what several slots share.
   const bool admission = op == Op::kAdmit || op == Op::kGiveBack ||
-                         (op == Op::kEnqueue && !has_slot) || (op == Op::kBatch && target == 0);
+                         (op == Op::kEnqueue && !has_slot) ||
+                         ((op == Op::kBatch || is_of_several(op)) && target == 0);
   if (holds ? !whole : admission) {
     undo_tallies(op, q);
     if ((intent & kOfAccounts) != 0) undo_accounts();
@@ -213,6 +248,8 @@ std::uint32_t Repairer::end_intent(const Held& held) {
   if (op == Op::kClose) workflows().close(slot);
   if (op == Op::kReport) end_report(slot, false);
   if (op == Op::kBatch && target != 0) mended += finish_batch(held);
+  if (op == Op::kFetchBatch && target != 0) mended += finish_fetches(held);
+  if (op == Op::kAckBatch && target != 0) mended += finish_acks(held);
   if (op == Op::kBatch && target == 2) {
     if (slot < store_.slots()) {  // the victim that it was ending
       workflows().mark_again(slot);

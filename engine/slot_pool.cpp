@@ -30,8 +30,9 @@ SlotPool::SlotPool(const Store& store, shm::Rings& rings, std::uint32_t lane)
 // ---- a new job ----------------------------------------------------------------------------------
 
 /// Moves a free or finished slot into this lane's hands.
-bool SlotPool::seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling) {
-  const Control held = found.to(kSlotFilling, 0, owner_);
+bool SlotPool::seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling,
+                     unsigned ring) {
+  const Control held = found.to(kSlotFilling, ring, owner_);
   if (!job.control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
   filling = held.word;
   if (found.state() != kSlotFree) recycle(slot, job);
@@ -87,14 +88,14 @@ void SlotPool::ask_for_next_key() const {
   job.errors_length.set(0);
 }
 
-std::uint32_t SlotPool::take(std::uint64_t& filling) {
+std::uint32_t SlotPool::take(std::uint64_t& filling, unsigned ring) {
   constexpr unsigned kSlotsAhead = 4;  // slots whose memory is asked for before it is needed
   // 1. A slot that was never used.
   for (std::uint32_t i = hints_.take(); i != kNoIndex; i = hints_.take()) {
     prefetch<kLinesFilled>(store_.job(i + kSlotsAhead));  // hints come in the order of slots
     JobRecord& job = store_.job(i);
     const Control found(job.control.load());
-    if (found.state() == kSlotFree && seize(i, job, found, filling)) [[likely]]
+    if (found.state() == kSlotFree && seize(i, job, found, filling, ring)) [[likely]]
       return i;
   }
   // 2. The slot that has been finished for the longest time.
@@ -124,17 +125,17 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
         JobRecord& job = store_.job(hint.index());
         const Control found(job.control.load());
         if (is_spent(found) && found.tag() == hint.tag() &&
-            seize(hint.index(), job, found, filling)) [[likely]]
+            seize(hint.index(), job, found, filling, ring)) [[likely]]
           return hint.index();
       }
     rings_.drop_batch(draining_.batch);
     draining_.batch = kNoIndex;
   }
-  return scan(filling);
+  return scan(filling, ring);
 }
 
 /// The hints are gone: asks every slot. Free ones first, then finished ones, dead letters last.
-[[gnu::noinline]] std::uint32_t SlotPool::scan(std::uint64_t& filling) {
+[[gnu::noinline]] std::uint32_t SlotPool::scan(std::uint64_t& filling, unsigned ring) {
   std::uint32_t best = kNoIndex;
   Control best_control;
   std::uint64_t best_age = ~0ULL;
@@ -142,7 +143,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
     const JobRecord& job = store_.job(i);
     const Control found(job.control.load());
     if (found.state() == kSlotFree) {
-      if (seize(i, store_.job(i), found, filling)) return i;
+      if (seize(i, store_.job(i), found, filling, ring)) return i;
       continue;
     }
     if (!reusable(store_, job, found)) continue;
@@ -152,7 +153,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling) {
     if (age < best_age) best = i, best_age = age, best_control = found;
   }
   if (best == kNoIndex) return kNoIndex;
-  return seize(best, store_.job(best), best_control, filling) ? best : scan(filling);
+  return seize(best, store_.job(best), best_control, filling, ring) ? best : scan(filling, ring);
 }
 
 [[gnu::noinline]] void SlotPool::free(std::uint32_t slot, Control held) {

@@ -22,8 +22,9 @@ class SlotPool {
   SlotPool(const Store& store, shm::Rings& rings, std::uint32_t lane);
 
   // ---- a new job
-  /// A slot in this lane's hands; its control word into `filling`. kNoIndex: each slot has a job.
-  std::uint32_t take(std::uint64_t& filling);
+  /// A slot in this lane's hands; its control word, with that ring, into `filling`. kNoIndex: each slot
+  /// has a job.
+  std::uint32_t take(std::uint64_t& filling, unsigned ring = 0);
   /// Ends a slot that this lane holds.
   void free(std::uint32_t slot, Control held);
   /// Ends a job that is over, with all that is kept of it; false when its slot is not as it was found. What
@@ -98,12 +99,13 @@ class SlotPool {
     shm::Hint batch{0};
     std::uint32_t count = 0;
   };
-  std::uint32_t scan(std::uint64_t& filling);
+  std::uint32_t scan(std::uint64_t& filling, unsigned ring);
   bool end(std::uint32_t slot, Control found);
   template <class Each>
   void each_listed(std::uint32_t batch, Each each) const;
   void compact();
-  bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling);
+  bool seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling,
+             unsigned ring = 0);
   void recycle(std::uint32_t slot, JobRecord& job);
   void forget_id(std::uint32_t slot, const JobRecord& job);
   void forget_more(std::uint32_t slot, JobRecord& job, std::uint64_t signals);

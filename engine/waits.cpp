@@ -42,22 +42,24 @@ WaitPage* WaitMeter::take(std::uint32_t key, std::uint32_t begin, std::uint32_t 
   return {key, true, take(key, own, shared, 0)};
 }
 
-static void add_shared(WaitCounts& counts, std::uint64_t ms) {
-  counts.count[wait_bucket(ms)].fetch_add(1, Point::kWaitCounted);
-  counts.sum_ms.fetch_add(ms, Point::kWaitCounted);
+static void add_shared(WaitCounts& counts, std::uint64_t ms, unsigned times) {
+  counts.count[wait_bucket(ms)].fetch_add(times, Point::kWaitCounted);
+  counts.sum_ms.fetch_add(ms * times, Point::kWaitCounted);
 }
 
-[[gnu::noinline]] void WaitMeter::count_elsewhere(const Known& known, Waited waited) {
+[[gnu::noinline]] void WaitMeter::count_elsewhere(const Known& known, Waited waited,
+                                                  unsigned jobs) {
   if (known.page == nullptr) {
-    store_.header().waits_unmeasured.fetch_add(1, Point::kCounterMoved);
+    store_.header().waits_unmeasured.fetch_add(jobs, Point::kCounterMoved);
     return;
   }
-  add_shared(known.page->from_available, waited.since_available_ms);
-  add_shared(known.page->from_enqueue, waited.since_enqueue_ms);
+  add_shared(known.page->from_available, waited.since_available_ms, jobs);
+  add_shared(known.page->from_enqueue, waited.since_enqueue_ms, jobs);
 }
 
-[[gnu::noinline]] void WaitMeter::count_run_elsewhere(const Known& known, std::uint64_t ms) {
-  if (known.page != nullptr) add_shared(known.page->runs, ms);
+[[gnu::noinline]] void WaitMeter::count_run_elsewhere(const Known& known, std::uint64_t ms,
+                                                      unsigned runs) {
+  if (known.page != nullptr) add_shared(known.page->runs, ms, runs);
 }
 
 static void add_to(WaitHistogram& sum, const WaitCounts& counts) {

@@ -31,35 +31,35 @@ class WaitMeter {
  public:
   WaitMeter(Store& store, std::uint32_t lane) : store_(store), lane_(lane) {}
 
-  /// A dispatch now of a job that was enqueued and became available then.
+  /// A dispatch now of so many jobs that were enqueued and became available then.
   OJS_SHM_INLINE void count(std::uint32_t queue, std::uint8_t rank, std::uint64_t now,
-                            std::uint64_t enqueued, std::uint64_t available) {
+                            std::uint64_t enqueued, std::uint64_t available, unsigned jobs = 1) {
     const Waited waited{now - std::min(now, available), now - std::min(now, enqueued)};
     const Known& known = page_of(queue, rank);
     if (known.page == nullptr || known.shared) [[unlikely]]
-      return count_elsewhere(known, waited);
-    add(known.page->from_available, waited.since_available_ms);
-    add(known.page->from_enqueue, waited.since_enqueue_ms);
+      return count_elsewhere(known, waited, jobs);
+    add(known.page->from_available, waited.since_available_ms, jobs);
+    add(known.page->from_enqueue, waited.since_enqueue_ms, jobs);
   }
-  /// The end now of an attempt that began then: by an ack, a failure or its time limit.
+  /// The end now of so many attempts that began then: by an ack, a failure or its time limit.
   OJS_SHM_INLINE void count_run(std::uint32_t queue, std::uint8_t rank, std::uint64_t now,
-                                std::uint64_t started) {
+                                std::uint64_t started, unsigned runs = 1) {
     const std::uint64_t ran = now - std::min(now, started);
     const Known& known = page_of(queue, rank);
     if (known.page == nullptr || known.shared) [[unlikely]]
-      return count_run_elsewhere(known, ran);
-    add(known.page->runs, ran);
+      return count_run_elsewhere(known, ran, runs);
+    add(known.page->runs, ran, runs);
   }
 
  private:
   struct Waited {
     std::uint64_t since_available_ms, since_enqueue_ms;
   };
-  OJS_SHM_INLINE static void add(WaitCounts& counts, std::uint64_t ms) {
+  OJS_SHM_INLINE static void add(WaitCounts& counts, std::uint64_t ms, unsigned times) {
     Word& bucket = counts.count[wait_bucket(ms)];
     // relaxed: no other lane writes these two
-    bucket.store(bucket.load_relaxed() + 1, shm::Point::kWaitCounted);
-    counts.sum_ms.store(counts.sum_ms.load_relaxed() + ms, shm::Point::kWaitCounted);
+    bucket.store(bucket.load_relaxed() + times, shm::Point::kWaitCounted);
+    counts.sum_ms.store(counts.sum_ms.load_relaxed() + ms * times, shm::Point::kWaitCounted);
   }
   struct Known {
     std::uint32_t key = 0;
@@ -77,8 +77,8 @@ class WaitMeter {
   }
   Known find(std::uint32_t key);
   WaitPage* take(std::uint32_t key, std::uint32_t begin, std::uint32_t count, std::uint32_t owner);
-  void count_elsewhere(const Known& known, Waited waited);
-  void count_run_elsewhere(const Known& known, std::uint64_t ms);
+  void count_elsewhere(const Known& known, Waited waited, unsigned jobs);
+  void count_run_elsewhere(const Known& known, std::uint64_t ms, unsigned runs);
 
   Store& store_;
   std::uint32_t lane_;

@@ -70,6 +70,8 @@ struct Place {
     return c <= kCellsPerChunk ? c : kCellsPerChunk;
   }
   constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
+  /// Without the cell.
+  constexpr std::uint64_t chunk_word() const { return Field<36, 4>::with(word, 0); }
   /// Of a place at least so many before the end of its chunk.
   constexpr Place next(unsigned cells = 1) const {
     return Place(word + (std::uint64_t{cells} << 36));
@@ -153,25 +155,36 @@ class Rings {
   /// end_run(); until then, and if that never comes, other lanes move it.
   struct PushRun {
     std::uint32_t ring = kNoIndex;
-    Place from{0}, to{0};
+    Place from{0};
+    unsigned hints = 0, left = 0;  ///< left: cells of the chunk
+    Word* cell = nullptr;          ///< the next
+    std::uint64_t empty = 0;       ///< what stands there
   };
   /// As push(), of the next of several.
   [[nodiscard]] OJS_SHM_INLINE bool push_next(PushRun& run, std::uint32_t ring, Hint hint,
                                               RingSet* set, unsigned number) {
-    if (run.ring == ring && fill(run.to, hint)) [[likely]] {
-      run.to = run.to.next();
+    if (run.ring == ring && run.left != 0 &&
+        run.cell->cas_once(run.empty, hint.word, Point::kCellFilled))
+        [[likely]] {  // PAIR cell-publish
+      ++run.cell, ++run.hints, --run.left;
       return true;
     }
     end_run(run);
     RingEnds& ends = segment_.ring(ring);
     const Place tail(ends.tail.load());
     if (!fill(tail, hint)) return push_slowly(ends, hint, set, number);
-    run = {ring, tail, tail.next()};
+    run = {ring,
+           tail,
+           1,
+           kCellsPerChunk - tail.cell() - 1,
+           &segment_.chunk(tail.chunk()).cell[tail.cell()] + 1,
+           empty_word(tail.incarnation(), 0)};
     return true;
   }
   OJS_SHM_INLINE void end_run(PushRun& run) {
     if (run.ring == kNoIndex) return;
-    segment_.ring(run.ring).tail.cas_once(run.from.word, run.to.word, Point::kTailMoved);
+    segment_.ring(run.ring).tail.cas_once(run.from.word, run.from.next(run.hints).word,
+                                          Point::kTailMoved);
     run.ring = kNoIndex;
   }
   /// Looks; consumes nothing.

@@ -3,9 +3,11 @@
 #include "engine/repairer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <stdexcept>
 
+#include "engine/fetch_batch.hpp"
 #include "engine/hint_lives.hpp"
 #include "engine/job_look.hpp"
 #include "engine/limit_setter.hpp"
@@ -280,27 +282,47 @@ void World::put_again(std::uint32_t self) {
 
 bool World::take(std::uint32_t self) { return take(self, 0); }
 
+namespace {
+
+/// Receives two jobs.
+struct Pair {
+  std::array<engine::Fetched, 2> jobs;
+  std::array<std::string, 2> bodies;
+  engine::Fetched& at(std::size_t i) { return jobs[i].body = &bodies[i], jobs[i]; }
+  static void took(std::size_t, const engine::Fetched&) {}
+};
+
+}  // namespace
+
 void World::take_finish_twice(std::uint32_t self) {
+  if (pool_queues_ != 0) {
+    for (unsigned times = 2; times != 0; --times)
+      if (take(self)) finish(self);
+    return;
+  }
   const std::uint64_t called = Fibers::now();
-  for (unsigned wanted = 2; wanted != 0; --wanted)
-    if (take_of(self, wanted, called)) finish(self);
-  actor(self).end_run();
+  Pair both{{held_[self], held_[self]}, {}};
+  const std::size_t count = actor(self).fetch_batch_plain(0, 0, false, 2, both);
+  std::vector<engine::Ack> acks;
+  std::vector<unsigned> which;
+  for (std::size_t i = 0; i < count; ++i) {
+    held_[self] = both.jobs[i];
+    held_[self].body = &bodies_[self];
+    bodies_[self] = both.bodies[i];
+    took(self, 0, Outcome::kOk, called);
+    books_[static_cast<unsigned>(holds_[self] - 1)].end_called = true;
+    acks.push_back({held_[self].word, held_[self].slot, false});
+    which.push_back(static_cast<unsigned>(holds_[self] - 1));
+  }
+  count_work(self, false);
+  actor(self).ack_batch(acks);
+  for (std::size_t i = 0; i < count; ++i) ended(self, which[i], !acks[i].lost);
+  for (std::size_t left = 2 - count; left != 0 && take(self); --left) finish(self);
 }
 
 Outcome World::fetch(std::uint32_t self, std::uint32_t queue) {
   if (pool_queues_ != 0) return actor(self).fetch_from_pool(0, false, held_[self]);
   return actor(self).fetch(queue, 0, false, held_[self]);
-}
-
-/// One of so many that a call takes in a row: what was best at some time since the call.
-bool World::take_of(std::uint32_t self, unsigned wanted, std::uint64_t called) {
-  if (pool_queues_ != 0) return take(self, 0);
-  switch (actor(self).fetch_plain_next(0, 0, false, 0, wanted, held_[self])) {
-    case engine::Straight::kDone: return took(self, 0, Outcome::kOk, called);
-    case engine::Straight::kEmpty: return took(self, 0, Outcome::kEmpty, called);
-    case engine::Straight::kAside: return take(self, 0);
-  }
-  return false;
 }
 
 bool World::take(std::uint32_t self, std::uint32_t queue) {
@@ -335,10 +357,16 @@ void World::finish(std::uint32_t self) {
   count_work(self, false);
   Books& books = books_[static_cast<unsigned>(holds_[self] - 1)];
   books.end_called = true;
-  const Outcome outcome = actor(self).ack(held_[self].slot, held_[self].word, {});
-  if (outcome == Outcome::kOk) books.end(Fibers::now());
+  ended(self, static_cast<unsigned>(holds_[self] - 1),
+        actor(self).ack(held_[self].slot, held_[self].word, {}) == Outcome::kOk);
+}
+
+/// What became of an ack.
+void World::ended(std::uint32_t self, unsigned job, bool accepted) {
+  Books& books = books_[job];
+  if (accepted) books.end(Fibers::now());
   // A cancel may take the job from its holder, and the supervisor its lease; no other may.
-  if (outcome != Outcome::kOk && books.cancel_called == 0 && (!books.may_return || beaten_[self]))
+  if (!accepted && books.cancel_called == 0 && (!books.may_return || beaten_[self]))
     wrong_ += "an ack was refused; ";
   holds_[self] = 0;
 }
@@ -510,6 +538,13 @@ bool World::was_dead(std::uint32_t lane) const {
 
 void World::repair() { engine::Repairer::repair(*store_, dead_); }
 
+/// Whether the lane was killed behind the commit of several fetches.
+bool World::committed_fetches(std::uint32_t lane) const {
+  const shm::Lane& words = segment_.lane(lane);
+  return words.intent.get() >> 60 == static_cast<std::uint64_t>(engine::Op::kFetchBatch) &&
+         words.intent_data[3].get() != 0;
+}
+
 /// What the dead hold comes again; also what a fetch took that never returned.
 void World::note_what_the_dead_hold() {
   for (std::uint32_t slot = 0; slot < store_->slots(); ++slot) {
@@ -520,7 +555,8 @@ void World::note_what_the_dead_hold() {
       if (books.id == job.id()) {
         returned_ += books.may_return ? 0 : 1;
         books.may_return = true;
-        books.died_with = books.died_with || control.state() != engine::kSlotClaimed;
+        books.died_with = books.died_with || control.state() != engine::kSlotClaimed ||
+                          committed_fetches(control.owner() - 1);
         books.half_fetched = !books.died_with && books.takes.empty();
         books.undelivered = control.state() == engine::kSlotActive &&
                             serves_[control.owner() - 1] && books.takes.size() <= 1;

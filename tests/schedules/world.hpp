@@ -216,7 +216,8 @@ class World {
   }
   engine::Outcome fetch(std::uint32_t self, std::uint32_t queue);
   bool take(std::uint32_t self, std::uint32_t queue);
-  bool take_of(std::uint32_t self, unsigned wanted, std::uint64_t called);
+  void ended(std::uint32_t self, unsigned job, bool accepted);
+  bool committed_fetches(std::uint32_t lane) const;
   bool took(std::uint32_t self, std::uint32_t queue, engine::Outcome outcome, std::uint64_t called);
   std::uint32_t queue_named(std::uint32_t self, std::string_view name);
   std::string names_text();

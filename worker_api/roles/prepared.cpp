@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "engine/plain_batch.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 
 // Jobs that are alike but for args and priority: what they have in common is checked and translated
@@ -88,6 +89,22 @@ OJS_SHM_INLINE static std::uint32_t rank_of(engine::Actor& actor, const JobSpec&
   return enqueue(kind.with(args, priority));
 }
 
+/// Some of a kind, as enqueue_batch_plain() wants them.
+struct PreparedJob::JobsOfKind {
+  engine::Actor& actor;
+  const Impl& kind;
+  const PreparedArgs* jobs;
+  JobIdText* ids;
+  OJS_SHM_INLINE std::uint32_t rank(std::size_t i) const {
+    return rank_of(actor, kind.spec, jobs[i].args, jobs[i].priority);
+  }
+  OJS_SHM_INLINE engine::PlainJob job(std::size_t i) const {
+    return {kind.job.type, jobs[i].args, {}, kind.job.queue, 0};
+  }
+  const engine::JobForm& form(std::size_t) const { return *kind.form; }
+  OJS_SHM_INLINE void made(std::size_t i, engine::JobId id) const { ids[i].assign(id.hi, id.lo); }
+};
+
 [[gnu::flatten]] Status Producer::enqueue_batch(const PreparedJob& kind,
                                                 std::span<const PreparedArgs> jobs,
                                                 std::span<JobIdText> ids) {
@@ -95,20 +112,12 @@ OJS_SHM_INLINE static std::uint32_t rank_of(engine::Actor& actor, const JobSpec&
   const PreparedJob::Impl& known = *kind.impl_;
   if (impl.handle->closed()) [[unlikely]]
     return internal::closed();
-  bool plain = known.form && known.where.get() == &impl.handle->attachment() &&
-               jobs.size() <= engine::kPlainBatch && jobs.size() <= ids.size();
-  std::array<engine::ArgsAndRank, engine::kPlainBatch> each;
-  for (std::size_t i = 0; i < jobs.size() && plain; ++i) {
-    const std::uint32_t rank = rank_of(impl.actor(), known.spec, jobs[i].args, jobs[i].priority);
-    plain = rank != engine::kNoIndex;
-    each[i] = {jobs[i].args, static_cast<std::uint8_t>(rank)};
-  }
-  std::array<engine::JobId, engine::kPlainBatch> made;
-  if (plain && impl.actor().enqueue_batch_plain(engine::PlainJob::of(known.job), *known.form,
-                                                {each.data(), jobs.size()},
-                                                made) == engine::Straight::kDone) [[likely]] {
-    for (std::size_t i = 0; i < jobs.size(); ++i) ids[i].assign(made[i].hi, made[i].lo);
-    return {};
+  if (known.form && known.where.get() == &impl.handle->attachment() && jobs.size() <= ids.size())
+      [[likely]] {
+    PreparedJob::JobsOfKind of_kind{impl.actor(), known, jobs.data(), ids.data()};
+    if (impl.actor().enqueue_batch_plain(known.job.queue, jobs.size(), of_kind) ==
+        engine::Straight::kDone) [[likely]]
+      return {};
   }
   std::vector<JobSpec> specs;
   specs.reserve(jobs.size());

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/job_look.hpp"
+#include "engine/plain_batch.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/results.hpp"
@@ -209,36 +210,49 @@ bool Producer::Impl::read_again(std::span<const JobSpec> specs, std::vector<engi
   return read.ok();
 }
 
+namespace {
+
+/// Jobs of basics for one queue, as enqueue_batch_plain() wants them.
+struct BasicJobs {
+  engine::Actor& actor;
+  const JobSpec* specs;
+  std::uint32_t queue;
+  JobIdText* ids;
+  OJS_SHM_INLINE std::uint32_t rank(std::size_t i) const {
+    const JobSpec& spec = specs[i];
+    std::uint8_t rank = 0;
+    const bool basic = internal::only_basics(spec) &&
+                       engine::same_name(spec.queue, specs[0].queue) &&
+                       internal::check_basics(actor, spec, rank) == internal::SpecFault::kNone;
+    return basic ? rank : engine::kNoIndex;
+  }
+  OJS_SHM_INLINE engine::PlainJob job(std::size_t i) const {
+    return {specs[i].type, specs[i].args, {}, queue, 0};
+  }
+  OJS_SHM_INLINE engine::JobForm form(std::size_t i) const {
+    return engine::JobForm(internal::basic_job(specs[i], queue, 0));
+  }
+  OJS_SHM_INLINE void made(std::size_t i, engine::JobId id) const { ids[i].assign(id.hi, id.lo); }
+};
+
+}  // namespace
+
 /// Nothing has happened when it is false.
 [[gnu::flatten]] bool Producer::Impl::enqueue_batch_plain(std::span<const JobSpec> specs,
-                                                          std::span<engine::JobId> ids) {
-  if (specs.empty() || specs.size() > engine::kPlainBatch) return false;
+                                                          JobIdText* ids) {
+  if (specs.empty()) return false;
   const std::uint32_t queue = actor().known_queue(specs.front().queue);
-  if (queue == engine::kNoIndex || actor().has_options(queue)) return false;
-  if (!batch) batch = std::make_unique<std::array<engine::FormedJob, engine::kPlainBatch>>();
-  engine::FormedJob* job = batch->data();
-  for (const JobSpec& spec : specs) {
-    std::uint8_t rank = 0;
-    if (!internal::only_basics(spec) || !engine::same_name(spec.queue, specs.front().queue) ||
-        internal::check_basics(actor(), spec, rank) != internal::SpecFault::kNone)
-      return false;
-    const engine::NewJob basic = internal::basic_job(spec, queue, rank);
-    *job++ = {engine::PlainJob::of(basic), engine::JobForm(basic)};
-  }
-  return actor().enqueue_batch_plain(
-             std::span<const engine::FormedJob>(batch->data(), specs.size()), ids) ==
-         engine::Straight::kDone;
+  if (queue == engine::kNoIndex) return false;
+  BasicJobs jobs{actor(), specs.data(), queue, ids};
+  return actor().enqueue_batch_plain(queue, specs.size(), jobs) == engine::Straight::kDone;
 }
 
 Status Producer::enqueue_batch(std::span<const JobSpec> specs, std::span<JobIdText> ids) {
   if (impl_->handle->closed()) return internal::closed();
   if (ids.size() < specs.size())
     return Error{Code::kInvalid, "there is not room for the ids of all jobs", "ids", 0, 0, ""};
-  std::array<engine::JobId, engine::kPlainBatch> made;
-  if (impl_->enqueue_batch_plain(specs, made)) [[likely]] {
-    for (std::size_t i = 0; i < specs.size(); ++i) ids[i].assign(made[i].hi, made[i].lo);
+  if (impl_->enqueue_batch_plain(specs, ids.data())) [[likely]]
     return {};
-  }
   const auto accepted = impl_->enqueue_batch_in_order(specs);
   if (!accepted) return accepted.error();
   std::copy(accepted->begin(), accepted->end(), ids.begin());
@@ -247,9 +261,9 @@ Status Producer::enqueue_batch(std::span<const JobSpec> specs, std::span<JobIdTe
 
 Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> specs) {
   if (impl_->handle->closed()) return internal::closed();
-  std::array<engine::JobId, engine::kPlainBatch> made;
-  if (impl_->enqueue_batch_plain(specs, made)) [[likely]]
-    return internal::texts_of({made.data(), specs.size()});
+  std::vector<JobIdText> ids(specs.size());
+  if (impl_->enqueue_batch_plain(specs, ids.data())) [[likely]]
+    return ids;
   return impl_->enqueue_batch_in_order(specs);
 }
 

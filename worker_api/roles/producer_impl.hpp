@@ -42,9 +42,7 @@ inline bool may_be_the_dead(engine::Outcome outcome) {
 
 struct Producer::Impl {
   std::unique_ptr<internal::Handle> handle;
-  /// of the last plain batch, so that no batch needs memory of its own
-  std::unique_ptr<std::array<engine::FormedJob, engine::kPlainBatch>> batch;
-  /// of the last workflow, for the same reason
+  /// of the last workflow, so that none needs memory of its own
   std::shared_ptr<internal::CompiledWorkflow> workflow;
   bool ignored = false;  ///< the last enqueue was of a job that was there already
   /// A unique job met another: an error, or the other's id if it is content with that.
@@ -64,7 +62,7 @@ struct Producer::Impl {
   Error clash_error(std::span<const JobSpec> specs);
   Result<JobIdText> enqueue_unique(const JobSpec& spec);
   Result<JobIdText> enqueue_with_options(const JobSpec& spec);
-  bool enqueue_batch_plain(std::span<const JobSpec> specs, std::span<engine::JobId> ids);
+  bool enqueue_batch_plain(std::span<const JobSpec> specs, JobIdText* ids);
   Result<std::vector<JobIdText>> enqueue_batch_in_order(std::span<const JobSpec> given);
   Result<JobIdText> enqueue_patiently(const JobSpec& spec);
   Result<JobIdText> enqueue_again(const JobSpec& spec, std::uint32_t queue,

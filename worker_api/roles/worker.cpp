@@ -147,13 +147,8 @@ void Worker::Impl::follow_pool() {
 }
 
 OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job) {
-  if (job.segment_.get() != &handle->attachment()) [[unlikely]]
-    job.segment_ = handle->segment().attachment();
   job.slot_ = got.slot;
   job.word_ = got.word;
-  job.fence_ = engine::Control(got.word).tag();
-  job.queue_ = names[got.queue];
-  job.priority_ = priorities[got.rank];
   job.attempt_ = got.attempt;
   job.max_attempts_ = got.max_attempts;
   job.type_length_ = got.type_length;
@@ -164,10 +159,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   job.started_at_ms_ = got.started_at;
   job.deadline_ms_ = got.deadline;
   job.id_.assign(got.id.hi, got.id.lo);
-  if (options.concurrency != 0) [[unlikely]] {
-    in_hand.emplace_back(got.slot, got.word);
-    (void)laden();
-  }
+  hand_over(job, got.queue, got.rank);
 }
 
 /// From the first of the queues that has one, beginning with that one.
@@ -288,71 +280,21 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
   }
 }
 
-Result<std::vector<Job>> Worker::fetch_batch(std::size_t count, std::chrono::milliseconds timeout) {
-  std::vector<Job> jobs;
-  while (jobs.size() < count) {
-    const std::size_t before = jobs.size();
-    const std::size_t wanted = std::min<std::size_t>(count - before, engine::kPlainBatch);
-    jobs.resize(before + wanted);
-    const Result<std::size_t> got = fetch_batch(std::span(jobs).subspan(before), timeout);
-    if (!got && before == 0) return got.error();
-    const std::size_t more = got ? *got : 0;
-    jobs.resize(before + more);
-    if (more < wanted) break;
-    timeout = {};
-  }
-  return jobs;
-}
-
-/// As many plain jobs of the first queue as there are, with one look at the clock.
-[[gnu::flatten]] std::size_t Worker::Impl::fetch_plain_batch(std::span<Job> into) {
-  if (has_options) return 0;
-  const std::uint64_t now = handle->store().now_ms();
-  std::size_t count = 0;
-  engine::Fetched got;
-  for (Job& job : into) {
-    got.body = &job.body_;
-    const auto wanted = static_cast<unsigned>(into.size() - count);
-    if (actor().fetch_plain_next(queues.front(), options.lease_ms, options.lease_owned, now, wanted,
-                                 got) != engine::Straight::kDone)
-      break;
-    hand_over(got, job);
-    ++count;
-  }
-  actor().end_run();
-  return count;
-}
-
-Result<std::size_t> Worker::fetch_batch(std::span<Job> into, std::chrono::milliseconds timeout) {
-  std::size_t count = 0;
-  if (!impl_->handle->closed() && !impl_->interrupted.get()) [[likely]]
-    count = impl_->fetch_plain_batch(into);
-  while (count < into.size()) {
-    const Status got =
-        count == 0 && timeout.count() > 0 ? fetch(into[0], timeout) : try_fetch(into[count]);
-    if (!got) {
-      if (count != 0 || got.code() == Code::kEmpty || got.code() == Code::kTimeout) break;
-      return got.error();
-    }
-    ++count;
-  }
-  return count;
-}
-
 namespace {
 [[gnu::noinline]] Error lost(engine::Outcome outcome, Handle& handle) {
   return internal::error_of(outcome, handle.store(), engine::kNoIndex, "result");
 }
-[[gnu::noinline]] Error nothing_held() {
+}  // namespace
+
+[[gnu::noinline]] Error Worker::Impl::nothing_held() {
   return {Code::kEmpty, "this handle holds no job: fetch one into it first", "job", 0, 0, ""};
 }
-}  // namespace
 
 [[gnu::flatten, gnu::hot]] Status Worker::ack(Job& job, std::string_view result) {
   if (impl_->handle->closed()) [[unlikely]]
     return internal::closed();
   if (!job.valid()) [[unlikely]]
-    return nothing_held();
+    return Impl::nothing_held();
   if (!result.empty() && !job.extra().empty()) [[unlikely]]
     result = internal::result_to_keep(result, job);
   const engine::Outcome outcome = impl_->actor().ack(job.slot_, job.word_, result);
@@ -362,25 +304,9 @@ namespace {
   return {};
 }
 
-[[gnu::flatten]] Result<AckedBatch> Worker::ack_batch(std::span<Job> jobs) {
-  if (impl_->handle->closed()) return internal::closed();
-  for (const Job& job : jobs)
-    if (!job.valid()) return nothing_held();
-  AckedBatch done;
-  const std::uint64_t now = impl_->handle->store().now_ms();
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (impl_->actor().ack_at(jobs[i].slot_, jobs[i].word_, {}, now) == engine::Outcome::kOk)
-        [[likely]]
-      ++done.acked;
-    else
-      done.lost.push_back(i);
-  }
-  return done;
-}
-
 Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return nothing_held();
+  if (!job.valid()) return Impl::nothing_held();
   const engine::ErrorEntry entry =
       internal::entry_of(failure, job.extra(), job.attempt_, impl_->handle->store().now_ms());
   const engine::Settled settled =
@@ -392,7 +318,7 @@ Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
 
 Status Worker::requeue(Job& job) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return nothing_held();
+  if (!job.valid()) return Impl::nothing_held();
   const engine::Settled settled =
       impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kRequeue, nullptr);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
@@ -402,7 +328,7 @@ Status Worker::requeue(Job& job) {
 
 Result<std::uint64_t> Worker::heartbeat(Job& job, std::uint32_t lease_ms) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return nothing_held();
+  if (!job.valid()) return Impl::nothing_held();
   beat();
   std::uint64_t until = 0;
   const engine::Outcome outcome = impl_->actor().heartbeat(job.slot_, job.word_, lease_ms, until);

@@ -47,7 +47,11 @@ struct Worker::Impl {
     return actor().fetch(queue, options.lease_ms, options.lease_owned, out);
   }
   void hand_over(const engine::Fetched& got, Job& job);
+  void hand_over(Job& job, std::uint32_t queue, std::uint8_t rank);
+  static Error nothing_held();
   Status try_each(Job& job, std::size_t begin);
+  struct Places;
+  struct Receiver;
   std::size_t fetch_plain_batch(std::span<Job> into);
   Status try_with_options(Job& job);
   /// Sets has_options.
@@ -78,5 +82,48 @@ struct Worker::Impl {
   Status join_pool();
   void follow_pool();
 };
+
+/// The places of a Job, by the names that they have in engine::Fetched.
+struct Worker::Impl::Places {
+  struct Id {
+    JobIdText& text;
+    OJS_SHM_INLINE void operator=(engine::JobId id) const { text.assign(id.hi, id.lo); }
+    operator engine::JobId() const { return {text.hi, text.lo}; }
+  };
+  OJS_SHM_INLINE explicit Places(Job& job)
+      : word(job.word_),
+        created_at(job.created_at_ms_),
+        available_at(job.enqueued_at_ms_),
+        started_at(job.started_at_ms_),
+        deadline(job.deadline_ms_),
+        slot(job.slot_),
+        type_length(job.type_length_),
+        args_length(job.args_length_),
+        timeout_ms(job.timeout_ms_),
+        attempt(job.attempt_),
+        max_attempts(job.max_attempts_),
+        id{job.id_},
+        body(&job.body_) {}
+  std::uint64_t &word, &created_at, &available_at, &started_at, &deadline;
+  std::uint32_t &slot, &type_length, &args_length, &timeout_ms;
+  std::uint16_t &attempt, &max_attempts;
+  Id id;
+  std::string* body;
+  std::uint32_t queue = 0;
+  std::uint8_t rank = 0;
+};
+
+/// The rest of a job whose places have been filled.
+OJS_SHM_INLINE void Worker::Impl::hand_over(Job& job, std::uint32_t queue, std::uint8_t rank) {
+  if (job.segment_.get() != &handle->attachment()) [[unlikely]]
+    job.segment_ = handle->segment().attachment();
+  job.fence_ = engine::Control(job.word_).tag();
+  job.queue_ = names[queue];
+  job.priority_ = priorities[rank];
+  if (options.concurrency != 0) [[unlikely]] {
+    in_hand.emplace_back(job.slot_, job.word_);
+    (void)laden();
+  }
+}
 
 }  // namespace ojs_shm

@@ -2,6 +2,9 @@
 // What a lane leaves that dies in the middle of an operation, and how its Repairer ends it.
 #include "engine/repairer.hpp"
 
+#include <array>
+
+#include "engine/fetch_batch.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
@@ -75,6 +78,84 @@ TEST_F(Repairers, a_batch_is_finished_behind_its_commit_and_undone_before) {
   std::vector<std::string> wanted;
   for (const engine::JobId& id : ids) wanted.push_back(engine::to_string(id));
   EXPECT_EQ(s.drain(), wanted);
+}
+
+/// Some jobs, and places for them in a batch.
+struct Several {
+  std::array<engine::Fetched, 3> jobs;
+  std::array<std::string, 3> bodies;
+  engine::Fetched& at(std::size_t i) { return jobs[i].body = &bodies[i], jobs[i]; }
+  static void took(std::size_t, const engine::Fetched&) {}
+  std::vector<engine::Ack> acks() const {
+    std::vector<engine::Ack> all;
+    for (const engine::Fetched& job : jobs) all.push_back({job.word, job.slot, false});
+    return all;
+  }
+};
+
+TEST_F(Repairers, several_fetches_that_died_before_their_commit_have_not_happened) {
+  for (const Point before : {Point::kSlotClaimed, Point::kHeadMoved, Point::kTallyOut}) {
+    QuietSegment fresh;
+    internal::Handle& doomed = *doomed_handle(fresh.segment);
+    const std::vector<std::string> ids = {fresh.put(0), fresh.put(1), fresh.put(2)};
+    const std::uint32_t queue = doomed.actor().ensure_queue("default");
+    Several all;
+    die(before, [&] { doomed.actor().fetch_batch_plain(queue, 0, false, 3, all); });
+    const std::uint32_t dead = doomed.lane();
+    engine::Repairer::repair(fresh.store(), std::span(&dead, 1));
+    EXPECT_EQ(fresh.queue().depth, 3U);
+    EXPECT_EQ(fresh.queue().dispatched_total, 0U);
+    for (const std::string& id : ids) EXPECT_EQ(fresh.get(id).attempt, 0) << id;
+    EXPECT_EQ(fresh.drain(), ids);
+  }
+}
+
+/// Each dies one write later than the one before it, and so does its repairer.
+TEST_F(Repairers, several_fetches_and_acks_count_each_job_once_wherever_they_die) {
+  bool whole = false;
+  for (unsigned writes = 1; !whole; ++writes) {
+    QuietSegment fresh;
+    internal::Handle& doomed = *doomed_handle(fresh.segment);
+    const std::vector<std::string> ids = {fresh.put(0), fresh.put(1), fresh.put(1)};
+    const std::uint32_t queue = doomed.actor().ensure_queue("default");
+    Several all;
+    std::vector<engine::Ack> acks;
+    unsigned seen = 0;
+    const auto at_write = [&](shm::Access access, Point, const void*) {
+      if (access == shm::Access::kWritten && ++seen == writes) throw Died{};
+    };
+    try {
+      const AtAccess killed(at_write);
+      ASSERT_EQ(doomed.actor().fetch_batch_plain(queue, 0, false, 3, all), 3U);
+      acks = all.acks();
+      doomed.actor().ack_batch(acks);
+      whole = true;
+    } catch (const Died&) {}
+    const std::uint32_t dead = doomed.lane();
+    for (unsigned limit = 1 + writes % 7;; limit += 7) {
+      unsigned repaired = 0;
+      try {
+        const AtAccess killed([&](shm::Access access, Point, const void*) {
+          if (access == shm::Access::kWritten && ++repaired == limit) throw Died{};
+        });
+        engine::Repairer::repair(fresh.store(), std::span(&dead, 1));
+        break;
+      } catch (const Died&) {}
+    }
+    unsigned completed = 0, waiting = 0;
+    for (const std::string& id : ids) {
+      const JobInfo job = fresh.get(id);
+      completed += job.state == State::kCompleted ? 1 : 0;
+      waiting += job.state == State::kAvailable ? 1 : 0;
+      EXPECT_LE(job.attempt, 1) << id << ", write " << writes;
+    }
+    EXPECT_EQ(completed + waiting, 3U) << "write " << writes;
+    EXPECT_TRUE(completed == 0 || waiting == 0) << "write " << writes;
+    EXPECT_EQ(fresh.queue().depth, waiting) << "write " << writes;
+    EXPECT_EQ(fresh.queue().completed_total, completed) << "write " << writes;
+    EXPECT_EQ(fresh.drain().size(), waiting) << "write " << writes;
+    EXPECT_EQ(fresh.findings(), "") << "write " << writes;
+  }
 }
 
 /// Each repairer dies one write later than the one before it.

@@ -13,8 +13,8 @@ readonly BUDGETS="
 single 1610
 prepared 1530
 events 1840
-batch 1320
-prepared_batch 1225
+batch 1120
+prepared_batch 1030
 c_abi 2570
 c_prepared 2295
 enqueue 615

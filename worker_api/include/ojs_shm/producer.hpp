@@ -52,6 +52,7 @@ class OJS_SHM_API PreparedJob {
  private:
   friend class Producer;
   struct Impl;
+  struct JobsOfKind;
   explicit PreparedJob(std::shared_ptr<const Impl> impl);
   std::shared_ptr<const Impl> impl_;
 };
