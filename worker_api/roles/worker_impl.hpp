@@ -87,7 +87,7 @@ struct Worker::Impl {
 struct Worker::Impl::Places {
   struct Id {
     JobIdText& text;
-    OJS_SHM_INLINE void operator=(engine::JobId id) const { text.assign(id.hi, id.lo); }
+    OJS_SHM_INLINE void operator=(engine::JobId from) const { text.assign(from.hi, from.lo); }
     operator engine::JobId() const { return {text.hi, text.lo}; }
   };
   OJS_SHM_INLINE explicit Places(Job& job)
