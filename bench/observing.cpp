@@ -9,7 +9,7 @@
 #include "bench/one_thread.hpp"
 #include "bench/peers/ojs_shm.hpp"
 #include "bench/topologies.hpp"
-#include "engine/waits.hpp"
+#include "engine/observing/waits.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::bench {

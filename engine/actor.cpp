@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/crons.hpp"
-#include "engine/queue_flags.hpp"
-#include "engine/workflows.hpp"
+#include "engine/crons/crons.hpp"
+#include "engine/tables/queue_flags.hpp"
+#include "engine/workflows/workflows.hpp"
 
 namespace ojs_shm::engine {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/known_names.hpp"
+#include "engine/enqueue/known_names.hpp"
 
 namespace ojs_shm::engine {
 

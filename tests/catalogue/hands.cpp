@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catalogue/hands.hpp"
 
-#include "engine/supervisor.hpp"
+#include "engine/supervision/supervisor.hpp"
 
 namespace ojs_shm::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids that clients bring.
 
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs from their enqueue to their end, and what a process does beside.
 
-#include "engine/hint_lives.hpp"
-#include "engine/job_look.hpp"
+#include "engine/tables/hint_lives.hpp"
+#include "engine/tables/job_look.hpp"
 #include "tests/catalogue/operations.hpp"
 
 #include <ojs_shm/transfer.hpp>

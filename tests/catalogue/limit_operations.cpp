@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "engine/rates.hpp"
+#include "engine/limits/rates.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "engine/tenant_fetch.hpp"
-#include "engine/tenant_rules.hpp"
+#include "engine/tenants/tenant_fetch.hpp"
+#include "engine/tenants/tenant_rules.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {

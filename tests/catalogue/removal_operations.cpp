@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes by itself or with its queue.
 
-#include "engine/dead_letters.hpp"
+#include "engine/supervision/dead_letters.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {

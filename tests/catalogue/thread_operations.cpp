@@ -9,7 +9,7 @@
 
 #include <ojs_shm/proxy.hpp>
 
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {

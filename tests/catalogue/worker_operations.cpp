@@ -3,7 +3,7 @@
 
 #include <ojs_shm/proxy.hpp>
 
-#include "engine/registry.hpp"
+#include "engine/workers/registry.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {

@@ -9,7 +9,7 @@
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/worker.hpp>
 
-#include "engine/samples.hpp"
+#include "engine/pools/samples.hpp"
 #include "tests/support/live_segment.hpp"
 #include "worker_api/roles/attachment.hpp"
 

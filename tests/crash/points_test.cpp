@@ -25,7 +25,7 @@
 #include <sstream>
 #include <vector>
 
-#include "engine/hint_lives.hpp"
+#include "engine/tables/hint_lives.hpp"
 #include "tests/catalogue/operations.hpp"
 #include "tests/crash/scene.hpp"
 #include "tests/support/process.hpp"

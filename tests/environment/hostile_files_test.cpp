@@ -12,7 +12,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "engine/layout.hpp"
+#include "engine/tables/layout.hpp"
 #include "tests/environment/segment_fixture.hpp"
 #include "tests/support/seed.hpp"
 

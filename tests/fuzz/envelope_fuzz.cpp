@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/uuid.hpp"
+#include "engine/rules/uuid.hpp"
 #include "tests/fuzz/input.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_json.hpp"

@@ -17,7 +17,7 @@
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/lived_in.hpp"
 #include "tests/fuzz/surroundings.hpp"
-#include "tools/gateway/server.hpp"
+#include "tools/gateway/serving/server.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/roles/attachment.hpp"
 

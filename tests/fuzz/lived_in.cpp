@@ -15,7 +15,7 @@
 #include <iterator>
 #include <optional>
 
-#include "engine/store.hpp"
+#include "engine/tables/store.hpp"
 #include "shm/atomics.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/fuzz/surroundings.hpp"

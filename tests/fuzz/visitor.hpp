@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/supervisor.hpp"
+#include "engine/supervision/supervisor.hpp"
 #include "tests/fuzz/input.hpp"
 
 namespace ojs_shm::fuzz {

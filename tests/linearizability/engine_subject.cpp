@@ -3,8 +3,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "engine/job_look.hpp"
-#include "engine/smooth.hpp"
+#include "engine/rules/smooth.hpp"
+#include "engine/tables/job_look.hpp"
 #include "tests/linearizability/subject.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/seat.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/state.hpp"
+#include "engine/moves/state.hpp"
 
 namespace ojs_shm::test {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "engine/uuid.hpp"
+#include "engine/rules/uuid.hpp"
 #include "tests/linearizability/history.hpp"
 
 namespace ojs_shm::test {

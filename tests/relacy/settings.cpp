@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/events.hpp"
-#include "engine/limit_setter.hpp"
-#include "engine/limits.hpp"
-#include "engine/pool_look.hpp"
-#include "engine/pools.hpp"
-#include "engine/repairer.hpp"
-#include "engine/samples.hpp"
-#include "engine/schedule_watch.hpp"
+#include "engine/limits/limit_setter.hpp"
+#include "engine/limits/limits.hpp"
+#include "engine/observing/events.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/pools/pools.hpp"
+#include "engine/pools/samples.hpp"
+#include "engine/pools/schedule_watch.hpp"
+#include "engine/supervision/repairer.hpp"
 #include "tests/relacy/stage.hpp"
 
 namespace ojs_shm::test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/relacy/stage.hpp"
 
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 
 #include <optional>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 
-#include "engine/lane_counters.hpp"
+#include "engine/tables/lane_counters.hpp"
 #include "tests/relacy/stage.hpp"
 
 namespace ojs_shm::test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unique jobs of one key: who brings one beside others that bring, work, end or replace one, and
 // beside who repairs, in every order of their shared accesses, one of them killed.
-#include "engine/unique.hpp"
+#include "engine/unique/unique.hpp"
 #include "tests/schedules/schedules.hpp"
 
 namespace ojs_shm::test {

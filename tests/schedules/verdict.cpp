@@ -4,7 +4,7 @@
 #include <bit>
 #include <set>
 
-#include "engine/audit.hpp"
+#include "engine/audit/audit.hpp"
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/schedules/world.hpp"
-#include "engine/repairer.hpp"
+#include "engine/supervision/repairer.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
 
-#include "engine/fetch_batch.hpp"
-#include "engine/hint_lives.hpp"
-#include "engine/job_look.hpp"
-#include "engine/limit_setter.hpp"
-#include "engine/limit_turn.hpp"
-#include "engine/make.hpp"
-#include "engine/pools.hpp"
-#include "engine/supervisor.hpp"
+#include "engine/limits/limit_setter.hpp"
+#include "engine/limits/limit_turn.hpp"
+#include "engine/pools/pools.hpp"
+#include "engine/straight/fetch_batch.hpp"
+#include "engine/supervision/supervisor.hpp"
+#include "engine/tables/hint_lives.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/tables/make.hpp"
 #include "tests/schedules/fibers.hpp"
 
 namespace ojs_shm::test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/actor.hpp"
-#include "engine/unique.hpp"
+#include "engine/unique/unique.hpp"
 #include "tests/schedules/world_pages.hpp"
 #include "tests/support/process.hpp"
 

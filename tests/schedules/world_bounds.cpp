@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "engine/account_look.hpp"
-#include "engine/job_look.hpp"
+#include "engine/bounds/account_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
 

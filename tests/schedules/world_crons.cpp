@@ -3,7 +3,7 @@
 // other, so one that came twice is seen as such.
 #include <algorithm>
 
-#include "engine/crons.hpp"
+#include "engine/crons/crons.hpp"
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "engine/events.hpp"
-#include "engine/limit_setter.hpp"
+#include "engine/limits/limit_setter.hpp"
+#include "engine/observing/events.hpp"
 #include "tests/schedules/world.hpp"
 
 namespace ojs_shm::test {

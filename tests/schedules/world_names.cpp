@@ -2,10 +2,10 @@
 // Of the world of the schedules: what comes into being with the first use of its name.
 #include <algorithm>
 
-#include "engine/pool_look.hpp"
-#include "engine/pools.hpp"
-#include "engine/tenant_rules.hpp"
-#include "engine/type_ranks.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/pools/pools.hpp"
+#include "engine/tables/type_ranks.hpp"
+#include "engine/tenants/tenant_rules.hpp"
 #include "tests/schedules/world.hpp"
 
 namespace ojs_shm::test {

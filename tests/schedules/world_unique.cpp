@@ -2,7 +2,7 @@
 // Of the world of the schedules: unique jobs, all of one key.
 #include <algorithm>
 
-#include "engine/unique.hpp"
+#include "engine/unique/unique.hpp"
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
 

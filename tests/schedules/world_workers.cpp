@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of the world of the schedules: registered workers.
-#include "engine/registry.hpp"
-#include "engine/turns.hpp"
+#include "engine/fetch/turns.hpp"
+#include "engine/workers/registry.hpp"
 #include "tests/schedules/world.hpp"
 
 namespace ojs_shm::test {

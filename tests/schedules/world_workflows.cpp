@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Of the world of the schedules: a workflow, jobs 0 and 1 at once and job 2 after both.
-#include "engine/workflow_look.hpp"
-#include "engine/workflows.hpp"
+#include "engine/workflows/workflow_look.hpp"
+#include "engine/workflows/workflows.hpp"
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "engine/convention.hpp"
+#include "engine/rules/convention.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/roles/settings_check.hpp"
 

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <limits>
 
-#include "engine/make.hpp"
+#include "engine/tables/make.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 

@@ -53,9 +53,12 @@ def names(sources: list[Source]) -> Iterator[Found]:
 
 
 # Where the files of a room stand: in itself, or in folders that its table names with them ("roles/admin.cpp").
-FOLDERS = {"shm": ("",), "engine": ("",),
+FOLDERS = {"shm": ("",),
+           "engine": ("", "audit", "bounds", "crons", "enqueue", "fetch", "limits", "moves", "observing", "pools", "rules", "straight", "supervision",
+                      "tables", "tenants", "unique", "workers", "workflows"),
            "worker_api": ("c_api", "cron", "include/ojs_shm", "json", "python/ojs_shm", "roles", "runtime", "simulation"),
-           "tools": ("broker", "cli", "exporter", "gateway", "metrics", "shell", "top")}
+           "tools": ("broker", "cli", "exporter", "gateway", "gateway/description", "gateway/intake", "gateway/page", "gateway/replies",
+                     "gateway/routes", "gateway/serving", "gateway/stats", "gateway/streams", "metrics", "shell", "top")}
 # These have no table of files: what is in them is said in one row.
 UNLISTED = {"worker_api": ("include", "packaging", "python"), "tools": ("dev",)}
 

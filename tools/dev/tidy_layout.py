@@ -12,8 +12,8 @@ from tidy_source import ROOT, Source
 Found = tuple[str, int, str]
 LAYOUT = "docs/segment_layout.md"
 STRUCTS = {"Header": "shm/layout.hpp", "ProcessRecord": "shm/layout.hpp", "Lane": "shm/layout.hpp",
-           "CatalogueRow": "shm/catalogue.hpp", "JobRecord": "engine/layout.hpp", "QueueRecord": "engine/layout.hpp",
-           "EngineHeader": "engine/layout.hpp"}
+           "CatalogueRow": "shm/catalogue.hpp", "JobRecord": "engine/tables/layout.hpp", "QueueRecord": "engine/tables/layout.hpp",
+           "EngineHeader": "engine/tables/layout.hpp"}
 # A map: the name of its struct, and below it, further in, offsets and members.
 MAP = re.compile(r"^    (\w+)\n((?:      \S.*\n)+)", re.M)
 PAIR = re.compile(r"(\d+) ([a-z]\w*)")
@@ -64,7 +64,7 @@ REGIONS = {
 }
 PROGRAM = """
 #include <cstdio>
-#include "engine/make.cpp"
+#include "engine/tables/make.cpp"
 using namespace ojs_shm::engine;
 using namespace ojs_shm::shm;
 using ojs_shm::engine::Word;
@@ -121,7 +121,7 @@ def offsets(sources: list[Source]) -> Iterator[Found]:
             yield LAYOUT, 0, f"{name} has no member {member}"
         asserts += [f'static_assert(offsetof(ojs_shm::{room}::{name}, {member}) == {at}, "{name}: {at} {member}");'
                     for at, member in maps.get(name, []) if member in declared]
-    program = "\n".join(['#include "engine/layout.hpp"', '#include "shm/catalogue.hpp"', *asserts])
+    program = "\n".join(['#include "engine/tables/layout.hpp"', '#include "shm/catalogue.hpp"', *asserts])
     ran = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wno-invalid-offsetof", f"-I{ROOT}", "-x", "c++", "-"],
                          input=program, capture_output=True, text=True)
     wrong = re.findall(r"static assertion failed: (\w+: \d+ \w+)", ran.stderr)

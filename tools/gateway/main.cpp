@@ -13,8 +13,8 @@
 
 #include <ojs_shm/admin.hpp>
 
-#include "tools/gateway/fault.hpp"
-#include "tools/gateway/server.hpp"
+#include "tools/gateway/routes/fault.hpp"
+#include "tools/gateway/serving/server.hpp"
 #include "tools/shell/colour.hpp"
 #include "tools/shell/meant_flag.hpp"
 #include "tools/shell/output.hpp"

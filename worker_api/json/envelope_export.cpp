@@ -10,8 +10,8 @@
 
 #include <ojs_shm/transfer.hpp>
 
-#include "engine/retry.hpp"
-#include "engine/state.hpp"
+#include "engine/moves/state.hpp"
+#include "engine/rules/retry.hpp"
 #include "worker_api/json/envelope_fields.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/export_line.hpp"

@@ -7,7 +7,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "engine/retry.hpp"
+#include "engine/rules/retry.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::json {

@@ -4,8 +4,8 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/retry.hpp"
-#include "engine/state.hpp"
+#include "engine/moves/state.hpp"
+#include "engine/rules/retry.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/last_error.hpp"

@@ -9,8 +9,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "engine/names.hpp"
-#include "engine/uuid.hpp"
+#include "engine/rules/names.hpp"
+#include "engine/rules/uuid.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_fields.hpp"
 #include "worker_api/json/envelope_json.hpp"

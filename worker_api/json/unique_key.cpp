@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <new>
 
-#include "engine/state.hpp"
-#include "engine/unique.hpp"
+#include "engine/moves/state.hpp"
+#include "engine/unique/unique.hpp"
 #include "worker_api/json/canonical.hpp"
 #include "worker_api/json/time_text.hpp"
 

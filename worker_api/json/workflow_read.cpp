@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "engine/uuid.hpp"
+#include "engine/rules/uuid.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/id_text.hpp"
 #include "worker_api/json/workflow_text.hpp"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/limit_setter.hpp"
-#include "engine/maintenance.hpp"
-#include "engine/tenant_rules.hpp"
-#include "engine/type_ranks.hpp"
-#include "engine/workflow_look.hpp"
+#include "engine/limits/limit_setter.hpp"
+#include "engine/supervision/maintenance.hpp"
+#include "engine/tables/type_ranks.hpp"
+#include "engine/tenants/tenant_rules.hpp"
+#include "engine/workflows/workflow_look.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"

@@ -2,7 +2,7 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/observer.hpp>
 
-#include "engine/events.hpp"
+#include "engine/observing/events.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 
 namespace ojs_shm {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/admin.hpp>
 
-#include "engine/limit_setter.hpp"
-#include "engine/queue_end.hpp"
+#include "engine/limits/limit_setter.hpp"
+#include "engine/supervision/queue_end.hpp"
 #include "worker_api/roles/admin_impl.hpp"
 
 // What makes things go: dead letters in time, and queues.

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "engine/census.hpp"
+#include "engine/observing/census.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/pools.hpp"
 

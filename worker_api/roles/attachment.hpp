@@ -15,9 +15,9 @@
 #include <ojs_shm/segment.hpp>
 
 #include "engine/actor.hpp"
-#include "engine/job_look.hpp"
-#include "engine/make.hpp"
-#include "engine/store.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/tables/make.hpp"
+#include "engine/tables/store.hpp"
 #include "shm/member.hpp"
 #include "shm/segment.hpp"
 

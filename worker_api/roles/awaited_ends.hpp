@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/store.hpp"
+#include "engine/tables/store.hpp"
 
 namespace ojs_shm::internal {
 

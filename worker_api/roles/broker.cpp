@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "engine/audit.hpp"
+#include "engine/audit/audit.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/attachment.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/samples.hpp"
+#include "engine/pools/samples.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm {

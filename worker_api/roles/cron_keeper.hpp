@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/crons.hpp"
+#include "engine/crons/crons.hpp"
 
 namespace ojs_shm::internal {
 

@@ -6,7 +6,7 @@
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/worker.hpp>
 
-#include "engine/crons.hpp"
+#include "engine/crons/crons.hpp"
 #include "worker_api/cron/schedule.hpp"
 #include "worker_api/json/cron_text.hpp"
 #include "worker_api/roles/admin_impl.hpp"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/pool_look.hpp"
+#include "engine/pools/pool_look.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/listener.hpp"

@@ -5,10 +5,10 @@
 
 #include <deque>
 
-#include "engine/cron_look.hpp"
-#include "engine/events.hpp"
-#include "engine/job_look.hpp"
-#include "engine/pool_look.hpp"
+#include "engine/crons/cron_look.hpp"
+#include "engine/observing/events.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "worker_api/json/last_error.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/registered_workers.hpp"

@@ -3,7 +3,7 @@
 
 #include <ojs_shm/worker.hpp>
 
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::internal {

@@ -5,7 +5,7 @@
 
 #include <ojs_shm/limit.hpp>
 
-#include "engine/census.hpp"
+#include "engine/observing/census.hpp"
 
 namespace ojs_shm::internal {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/names.hpp"
+#include "engine/rules/names.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <ojs_shm/limit.hpp>
 
-#include "engine/limits.hpp"
+#include "engine/limits/limits.hpp"
 #include "worker_api/json/envelope_fields.hpp"
 
 /// Limits between the callers' words and the engine's.

@@ -4,7 +4,7 @@
 
 #include <ojs_shm/observer.hpp>
 
-#include "engine/rates.hpp"
+#include "engine/limits/rates.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_info.hpp"
 #include "worker_api/roles/limit_rule.hpp"

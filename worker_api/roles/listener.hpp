@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/actor.hpp"
-#include "engine/events.hpp"
+#include "engine/observing/events.hpp"
 #include "shm/parking.hpp"
 
 namespace ojs_shm::internal {

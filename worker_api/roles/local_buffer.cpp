@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/uuid.hpp"
+#include "engine/rules/uuid.hpp"
 #include "shm/atomics.hpp"
 #include "worker_api/json/id_text.hpp"
 

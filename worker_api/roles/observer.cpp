@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/observer.hpp>
 
-#include "engine/audit.hpp"
-#include "engine/job_look.hpp"
-#include "engine/pool_look.hpp"
-#include "engine/type_ranks.hpp"
+#include "engine/audit/audit.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/tables/type_ranks.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/births.hpp"
 #include "worker_api/roles/observer_info.hpp"

@@ -6,12 +6,12 @@
 
 #include <ojs_shm/census.hpp>
 
-#include "engine/catalogue.hpp"
-#include "engine/census.hpp"
-#include "engine/job_look.hpp"
-#include "engine/pool_look.hpp"
-#include "engine/samples.hpp"
-#include "engine/tenant_rules.hpp"
+#include "engine/observing/catalogue.hpp"
+#include "engine/observing/census.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/pools/samples.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/tenants/tenant_rules.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_info.hpp"

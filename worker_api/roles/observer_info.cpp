@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/dead_letters.hpp"
-#include "engine/maintenance.hpp"
+#include "engine/supervision/dead_letters.hpp"
+#include "engine/supervision/maintenance.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
 namespace ojs_shm::internal {

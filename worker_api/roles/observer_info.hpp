@@ -3,8 +3,8 @@
 
 #include <ojs_shm/observer.hpp>
 
-#include "engine/census.hpp"
-#include "engine/unique.hpp"
+#include "engine/observing/census.hpp"
+#include "engine/unique/unique.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::internal {

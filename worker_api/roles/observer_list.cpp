@@ -4,10 +4,10 @@
 
 #include <ojs_shm/observer.hpp>
 
-#include "engine/aging.hpp"
-#include "engine/hint_lives.hpp"
-#include "engine/job_look.hpp"
-#include "engine/ring_look.hpp"
+#include "engine/rules/aging.hpp"
+#include "engine/tables/hint_lives.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/tables/ring_look.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/observer_info.hpp"

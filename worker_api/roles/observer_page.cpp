@@ -3,8 +3,8 @@
 
 #include <ojs_shm/observer.hpp>
 
-#include "engine/job_look.hpp"
-#include "engine/tenant_rules.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/tenants/tenant_rules.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/births.hpp"
 #include "worker_api/roles/observer_info.hpp"

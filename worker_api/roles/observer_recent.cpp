@@ -4,7 +4,7 @@
 
 #include <ojs_shm/observer.hpp>
 
-#include "engine/recorder.hpp"
+#include "engine/observing/recorder.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/attachment.hpp"

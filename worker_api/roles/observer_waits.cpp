@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/observer.hpp>
 
-#include "engine/convention.hpp"
-#include "engine/waits.hpp"
+#include "engine/observing/waits.hpp"
+#include "engine/rules/convention.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/roles/attachment.hpp"
 

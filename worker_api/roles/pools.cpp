@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/make.hpp"
-#include "engine/ring_look.hpp"
+#include "engine/tables/make.hpp"
+#include "engine/tables/ring_look.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::internal {

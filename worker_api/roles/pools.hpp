@@ -6,7 +6,7 @@
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/result.hpp>
 
-#include "engine/store.hpp"
+#include "engine/tables/store.hpp"
 
 namespace ojs_shm::internal {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include "engine/plain_batch.hpp"
+#include "engine/straight/plain_batch.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 
 // Jobs that are alike but for args and priority: what they have in common is checked and translated

@@ -5,8 +5,8 @@
 #include <array>
 #include <set>
 
-#include "engine/job_look.hpp"
-#include "engine/plain_batch.hpp"
+#include "engine/straight/plain_batch.hpp"
+#include "engine/tables/job_look.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/results.hpp"

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/job_look.hpp"
-#include "engine/names.hpp"
-#include "engine/pool_look.hpp"
-#include "engine/tenant_fetch.hpp"
-#include "engine/tenant_rules.hpp"
-#include "engine/turns.hpp"
+#include "engine/fetch/turns.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/rules/names.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/tenants/tenant_fetch.hpp"
+#include "engine/tenants/tenant_rules.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/failure_entry.hpp"
 #include "worker_api/roles/proxy_impl.hpp"

@@ -10,8 +10,8 @@
 
 #include <ojs_shm/proxy.hpp>
 
-#include "engine/names.hpp"
-#include "engine/turns.hpp"
+#include "engine/fetch/turns.hpp"
+#include "engine/rules/names.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/awaited_ends.hpp"
 #include "worker_api/roles/event_bell.hpp"

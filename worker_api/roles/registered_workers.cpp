@@ -8,7 +8,7 @@
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/proxy.hpp>
 
-#include "engine/pool_look.hpp"
+#include "engine/pools/pool_look.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/admin_impl.hpp"

@@ -9,7 +9,7 @@
 #include <ojs_shm/registered_worker.hpp>
 #include <ojs_shm/worker.hpp>
 
-#include "engine/registry.hpp"
+#include "engine/workers/registry.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::internal {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/repairer.hpp"
-#include "engine/tellings.hpp"
+#include "engine/observing/tellings.hpp"
+#include "engine/supervision/repairer.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::internal {

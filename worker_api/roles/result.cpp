@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "engine/state.hpp"
+#include "engine/moves/state.hpp"
 #include "shm/layout.hpp"
 
 namespace ojs_shm {

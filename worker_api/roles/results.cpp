@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/job_look.hpp"
-#include "engine/workflow_look.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/workflows/workflow_look.hpp"
 #include "worker_api/json/result_ttl.hpp"
 
 namespace ojs_shm::internal {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 // How long results are kept, why a job was discarded, and what is said of one that is no longer there.

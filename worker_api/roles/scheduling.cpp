@@ -5,7 +5,7 @@
 
 #include <ojs_shm/observer.hpp>
 
-#include "engine/samples.hpp"
+#include "engine/pools/samples.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/attachment.hpp"

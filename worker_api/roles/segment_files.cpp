@@ -13,8 +13,8 @@
 
 #include <ojs_shm/admin.hpp>
 
-#include "engine/make.hpp"
-#include "engine/store.hpp"
+#include "engine/tables/make.hpp"
+#include "engine/tables/store.hpp"
 #include "shm/member.hpp"
 #include "worker_api/roles/attachment.hpp"
 

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <string>
 
-#include "engine/layout.hpp"
-#include "engine/names.hpp"
+#include "engine/rules/names.hpp"
+#include "engine/tables/layout.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
 namespace ojs_shm::internal {

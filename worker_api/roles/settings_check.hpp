@@ -9,7 +9,7 @@
 #include <ojs_shm/admin.hpp>
 #include <ojs_shm/worker.hpp>
 
-#include "engine/convention.hpp"
+#include "engine/rules/convention.hpp"
 
 namespace ojs_shm::internal {
 

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/supervisor.hpp"
+#include "engine/supervision/supervisor.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/cron_keeper.hpp"

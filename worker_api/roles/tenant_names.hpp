@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "engine/census.hpp"
+#include "engine/observing/census.hpp"
 
 namespace ojs_shm::internal {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/roles/told_workflow.hpp"
 
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "worker_api/json/last_error.hpp"
 #include "worker_api/roles/attachment.hpp"
 

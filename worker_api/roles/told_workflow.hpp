@@ -6,8 +6,8 @@
 
 #include <ojs_shm/events.hpp>
 
-#include "engine/events.hpp"
-#include "engine/workflow_look.hpp"
+#include "engine/observing/events.hpp"
+#include "engine/workflows/workflow_look.hpp"
 #include "worker_api/roles/workflow_tree.hpp"
 
 namespace ojs_shm::internal {

@@ -11,9 +11,9 @@
 
 #include <ojs_shm/admin.hpp>
 
-#include "engine/limit_setter.hpp"
-#include "engine/restore.hpp"
-#include "engine/workflows.hpp"
+#include "engine/enqueue/restore.hpp"
+#include "engine/limits/limit_setter.hpp"
+#include "engine/workflows/workflows.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_export.hpp"
 #include "worker_api/json/result_ttl.hpp"

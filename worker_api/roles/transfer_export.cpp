@@ -13,8 +13,8 @@
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/transfer.hpp>
 
-#include "engine/job_look.hpp"
-#include "engine/workflow_look.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/workflows/workflow_look.hpp"
 #include "worker_api/json/cron_text.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_export.hpp"

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/cron_look.hpp"
-#include "engine/limit_setter.hpp"
-#include "engine/limit_turn.hpp"
-#include "engine/names.hpp"
-#include "engine/tenant_rules.hpp"
-#include "engine/workflow_look.hpp"
+#include "engine/crons/cron_look.hpp"
+#include "engine/limits/limit_setter.hpp"
+#include "engine/limits/limit_turn.hpp"
+#include "engine/rules/names.hpp"
+#include "engine/tenants/tenant_rules.hpp"
+#include "engine/workflows/workflow_look.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/id_text.hpp"
 #include "worker_api/json/result_ttl.hpp"

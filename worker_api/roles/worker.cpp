@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "worker_api/roles/worker_impl.hpp"
 
 #include <algorithm>

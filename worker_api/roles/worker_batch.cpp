@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/fetch_batch.hpp"
+#include "engine/straight/fetch_batch.hpp"
 #include "worker_api/roles/worker_impl.hpp"
 
 // What a worker does with several jobs at once.

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/pool_look.hpp"
-#include "engine/turns.hpp"
+#include "engine/fetch/turns.hpp"
+#include "engine/pools/pool_look.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/event_bell.hpp"
 #include "worker_api/roles/registered_workers.hpp"

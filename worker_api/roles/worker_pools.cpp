@@ -8,8 +8,8 @@
 #include <numeric>
 #include <optional>
 
-#include "engine/names.hpp"
-#include "engine/pool_look.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/rules/names.hpp"
 #include "worker_api/json/envelope_fields.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/settings_check.hpp"

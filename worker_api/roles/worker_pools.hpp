@@ -7,9 +7,9 @@
 
 #include <ojs_shm/worker_pool.hpp>
 
-#include "engine/pool_look.hpp"
-#include "engine/pools.hpp"
-#include "engine/store.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/pools/pools.hpp"
+#include "engine/tables/store.hpp"
 
 // Pools of workers, between what people write and the engine's words. Pure; thread-safe.
 

@@ -8,7 +8,7 @@
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/workflow.hpp>
 
-#include "engine/workflow.hpp"
+#include "engine/workflows/workflow.hpp"
 #include "worker_api/roles/workflow_tree.hpp"
 
 namespace ojs_shm::internal {

@@ -9,8 +9,8 @@
 
 #include <ojs_shm/workflow.hpp>
 
-#include "engine/store.hpp"
-#include "engine/workflow.hpp"
+#include "engine/tables/store.hpp"
+#include "engine/workflows/workflow.hpp"
 
 namespace ojs_shm::internal {
 

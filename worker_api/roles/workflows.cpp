@@ -6,8 +6,8 @@
 #include <ojs_shm/worker.hpp>
 #include <ojs_shm/workflow.hpp>
 
-#include "engine/workflow_look.hpp"
-#include "engine/workflows.hpp"
+#include "engine/workflows/workflow_look.hpp"
+#include "engine/workflows/workflows.hpp"
 #include "worker_api/json/id_text.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/results.hpp"

@@ -15,7 +15,7 @@
 #include <queue>
 #include <set>
 
-#include "engine/workflow_look.hpp"
+#include "engine/workflows/workflow_look.hpp"
 #include "shm/member.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/roles/attachment.hpp"

@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "engine/ring_look.hpp"
-#include "engine/store.hpp"
+#include "engine/tables/ring_look.hpp"
+#include "engine/tables/store.hpp"
 #include "shm/ring.hpp"
 #include "worker_api/roles/attachment.hpp"
 

@@ -2,7 +2,7 @@
 // The end of a segment's memory: refused only when the last slot or block is taken, and no longer
 // than it is.
 
-#include "tests/unit/engine/unique_spec.hpp"
+#include "tests/unit/engine/unique/unique_spec.hpp"
 
 namespace ojs_shm::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/uuid.hpp"
+#include "engine/rules/uuid.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <thread>
 
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "tests/support/seed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "worker_api/json/envelope.hpp"

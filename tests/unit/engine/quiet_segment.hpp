@@ -15,7 +15,7 @@
 #include <ojs_shm/producer.hpp>
 #include <ojs_shm/worker.hpp>
 
-#include "engine/supervisor.hpp"
+#include "engine/supervision/supervisor.hpp"
 #include "shm/member.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/seat.hpp"

@@ -6,7 +6,7 @@
 
 #include <ojs_shm/census.hpp>
 
-#include "engine/catalogue.hpp"
+#include "engine/observing/catalogue.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {

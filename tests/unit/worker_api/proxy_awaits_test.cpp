@@ -9,7 +9,7 @@
 #include <ojs_shm/events.hpp>
 #include <ojs_shm/proxy.hpp>
 
-#include "engine/job_look.hpp"
+#include "engine/tables/job_look.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {

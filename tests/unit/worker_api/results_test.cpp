@@ -5,8 +5,8 @@
 #include <ojs_shm/transfer.hpp>
 #include <ojs_shm/workflow.hpp>
 
-#include "engine/job_look.hpp"
-#include "engine/uuid.hpp"
+#include "engine/rules/uuid.hpp"
+#include "engine/tables/job_look.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "worker_api/json/envelope.hpp"
 

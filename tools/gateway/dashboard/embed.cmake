@@ -23,7 +23,7 @@ foreach(file IN LISTS files)
   math(EXPR number "${number} + 1")
 endforeach()
 file(WRITE "${OUTPUT}" "// Made from ${FOLDER} by the build.
-#include \"tools/gateway/page_files.hpp\"
+#include \"tools/gateway/page/page_files.hpp\"
 
 namespace ojs_shm::gateway {
 namespace {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "engine/actor.hpp"
+#include "engine/limits/limit_setter.hpp"
+#include "engine/limits/limit_turn.hpp"
+#include "engine/limits/rates.hpp"
+#include "shm/parking.hpp"
+
+// Keys that are not needed any more are given up when a lane finds no room for a new one. Such is a
+// key that jobs brought, that no waiting, working or dead letter job names, and whose
+// windows and pace have forgotten every beginning: it is as if it had never been, but for the limit
+// that was brought last.
+//
+// Between the look-up of a key and the publication of its job nothing names it. So a job carries
+// the turn at which its key was looked up, and its enqueue 1. says that it is at it; 2. goes on if
+// the turn still is the same. The sweep 1. makes the turn odd; 2. waits until no lane is at it that
+// might have seen the old turn; 3. looks which keys are named; 4. gives the others up; 5. makes the
+// turn even. One of them sees the other. A death in the middle of a sweep leaves some keys given
+// up and some not; its repair makes the turn even.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+std::uint64_t limits_turn(const Store& store) {
+  const Word& word = store.header().limit_turn;
+  std::uint64_t turn = word.load();
+  // one that is refused comes again
+  for (unsigned look = 0; turn % 2 != 0 && look < kPatience / 16; ++look) {
+    shm::wait_for_another(look);
+    turn = word.load();
+  }
+  return turn;
+}
+
+LimitsHold::LimitsHold(const Store& store, shm::LaneWord& held, std::span<const NewJob> jobs)
+    : held_(held) {
+  if (std::ranges::none_of(jobs, [](const NewJob& job) { return job.limit != 0; })) return;
+  ours_ = held_.get() == 0;
+  if (ours_) held_.exchange(1, Point::kLimitsHeld);                     // PAIR limits-held
+  const std::uint64_t turn = store.header().limit_turn.load_seq_cst();  // PAIR limit-turn
+  stand_ = turn % 2 == 0 && std::ranges::all_of(jobs, [turn](const NewJob& job) {
+             return job.limit == 0 || job.limits_turn == turn;
+           });
+}
+
+LimitsHold::~LimitsHold() {
+  if (ours_) held_.set_ordered(0, Point::kLimitsHeld);
+}
+
+/// Whether no lane is at an enqueue under a key any more that began before.
+bool LimitSetter::others_are_through() const {
+  for (std::uint32_t lane = 0; lane < store_.lanes(); ++lane)
+    for (unsigned look = 0;
+         store_.segment().lane(lane).counters[kLimitsHeld].get_ordered() != 0;  // PAIR limits-held
+         ++look) {
+      if (look == kPatience) return false;
+      shm::wait_for_another(look);
+    }
+  return true;
+}
+
+/// Which keys must stay for what names them.
+std::vector<bool> LimitSetter::named_keys() const {
+  std::vector<bool> named(store_.limit_keys(), false);
+  const auto name = [&](std::uint64_t key) {
+    if (key < named.size()) named[key] = true;
+  };
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const JobRecord& job = store_.job(slot);
+    const unsigned state = Control(job.control.load()).state();
+    if (state == kSlotFree || state == kSlotFilling ||
+        (is_finished(state) && !job.flags().has(Policy::kDead)))
+      continue;
+    name(own_limit(job.limits.get()));
+    if (store_.parked(job)) name(store_.lot(second_limit(job.limits.get())).key());
+  }
+  for (std::uint32_t q = 0; q < store_.queue_count(); ++q) name(store_.queue(q).limit.load() - 1);
+  return named;
+}
+
+/// What stands on a type or a tenant is looked up by each fetch, and a pool's key by each of its
+/// workers: they stay.
+bool LimitSetter::is_idle(std::uint32_t at, std::uint64_t now) const {
+  const LimitKey& key = store_.limit_key(at);
+  return (key.config.load() & (kLimitSetByOperator | kLimitOfType | kLimitOfTenant)) == 0 &&
+         !limit_name(store_, at).starts_with(kPoolLimit) &&
+         Permits(store_).count(key.permits) == 0 && Rates(store_).begun(key, now) == 0 &&
+         key.next_us.load() <= now * 1000;
+}
+
+/// Makes a key that was given up as one that never was. May be cut off anywhere and begun again.
+void LimitSetter::clean(std::uint32_t at) {
+  LimitKey& key = store_.limit_key(at);
+  for (Half& lot : key.lot) lot.store(0, Point::kLimitGivenUp);
+  for (std::uint32_t lot = 0; lot < store_.lots(); ++lot)
+    if (store_.lot(lot).key() == at) store_.lot(lot).owner.store(kLotGone, Point::kLotTaken);
+  const Permits permits(store_);
+  permits.set_limit(key.permits, at * 2, PermitSet::kNone);
+  permits.drop(key.permits, at * 2);
+  permits.drop(key.log, at * 2 + 1);
+  for (Word* word : {&key.rate, &key.throttle, &key.window, &key.begun, &key.next_us, &key.exceeded,
+                     &key.released, &key.dropped})
+    word->store(0, Point::kLimitGivenUp);
+  key.config.store((key.config.load() & ~(kLimitVersion - 1)) + kLimitVersion,
+                   Point::kLimitGivenUp);
+}
+
+/// Gives up what is not needed, but for the key that the caller has in mind. Returns how many.
+std::uint32_t LimitSetter::sweep(std::uint32_t keep) {
+  Word& turn = store_.header().limit_turn;
+  turn.fetch_add(1, Point::kLimitTurn);  // 1. PAIR limit-turn
+  std::uint32_t given_up = 0;
+  if (others_are_through()) {                      // 2
+    const std::vector<bool> named = named_keys();  // 3
+    const std::uint64_t now = store_.now_ms();
+    for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
+      LimitKey& key = store_.limit_key(at);
+      const std::uint64_t name = key.name_hash.load();
+      const bool stays = named[at] || at == keep || !is_idle(at, now);
+      if (name <= kLimitGone || stays) continue;
+      key.name_hash.store(kLimitGone, Point::kLimitGivenUp);  // 4
+      clean(at);
+      ++given_up;
+    }
+    forget_gone();
+  }
+  turn.fetch_add(1, Point::kLimitTurn);  // 5
+  return given_up;
+}
+
+/// A key that was given up and has no other behind it in its row need not be passed by any more.
+void LimitSetter::forget_gone() {
+  const std::uint32_t keys = store_.limit_keys();
+  for (std::uint32_t i = keys * 2; i > 0; --i) {
+    LimitKey& key = store_.limit_key((i - 1) % keys);
+    if (key.name_hash.load() != kLimitGone || store_.limit_key(i % keys).name_hash.load() != 0)
+      continue;
+    clean((i - 1) % keys);
+    key.name_hash.store(0, Point::kLimitGivenUp);
+  }
+}
+
+}  // namespace ojs_shm::engine

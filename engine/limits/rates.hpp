@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "engine/limits/limit_key.hpp"
+
+namespace ojs_shm::engine {
+
+class Store;
+
+/// How fast jobs of a key may begin: windows, fixed or sliding, and an even pace. Each beginning is
+/// one cas, so that no schedule lets more through; who dies right after it has spent a beginning,
+/// and time brings it back. Thread-safe; a view.
+class Rates {
+ public:
+  explicit Rates(const Store& store) : store_(store) {}
+
+  /// When one may begin at the earliest, Unix ms; 0: now.
+  std::uint64_t next(const LimitKey& key, std::uint64_t now) const;
+  bool take(LimitKey& key, std::uint64_t now) const;
+  /// What was taken a moment ago was not used: where that can still be told, it is given back.
+  void give_back(LimitKey& key, std::uint64_t now) const;
+  /// How many have begun in the window.
+  std::uint32_t begun(const LimitKey& key, std::uint64_t now) const;
+
+ private:
+  std::uint64_t next_in_window(const LimitKey& key, WindowRule rule, std::uint64_t now) const;
+  bool take_fixed(LimitKey& key, WindowRule rule, std::uint64_t now) const;
+  bool take_sliding(LimitKey& key, WindowRule rule, std::uint64_t now) const;
+  bool take_throttle(LimitKey& key, ThrottleRule rule, std::uint64_t now) const;
+  std::uint64_t time_of(const LimitKey& key, std::uint64_t number) const;
+
+  const Store& store_;
+};
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "engine/moves/holder.hpp"
+#include "engine/observing/waits.hpp"
+#include "engine/tables/fetched.hpp"
+#include "engine/tables/job_look.hpp"
+
+namespace ojs_shm::engine {
+
+/// What a lane does to one job that is there, whether it holds it, knows its id, or its time has
+/// come: an attempt ends without an ack, a job is cancelled, gets another rank, becomes due.
+class Changer : protected Holder {
+ protected:
+  Changer(Store& store, std::uint32_t lane);
+  ~Changer() = default;
+
+  // ---- the end of an attempt (settle.cpp)
+  Settled set_back(std::uint32_t slot, std::uint64_t word, Setback why, const ErrorEntry* error);
+
+  // ---- by its id (change.cpp)
+  Outcome cancel(JobId id, JobState& found);
+  Outcome reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found);
+  Outcome activate(JobId id, Activation what, JobState& found);
+  Outcome discard(JobId id);  ///< its queue is deleted
+  Outcome drop_dead(JobId id, JobState& found);
+  Outcome drop(JobId id, JobState& found);        ///< what is kept of a job that is over
+  bool prune(std::uint32_t slot, Control found);  ///< a dead letter that still is as it was found
+  /// Takes a dead letter into this lane's hands. A job that is only discarded stays as it was.
+  Outcome seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
+  /// Of a job that this lane holds under an intent that says what it was before.
+  void end_cancelled(std::uint32_t slot, Control held, unsigned before);
+
+  // ---- time (due.cpp), called by the supervisor
+  /// Sees to what is due in the slot; when something is due there next, 0 for never.
+  std::uint64_t tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now);
+  /// Ends leases and timeouts that are over in slots [begin, end). Returns the earliest deadline
+  /// seen that lies ahead.
+  std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
+                           std::uint32_t& ended);
+  void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now);
+
+  WaitMeter waits_;
+
+ private:
+  void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
+  Outcome seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
+  bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
+  bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
+
+  std::uint64_t random_;  ///< what pauses before a retry are spread by
+};
+
+}  // namespace ojs_shm::engine

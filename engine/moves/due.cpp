@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "engine/moves/changer.hpp"
+#include "engine/tables/job_look.hpp"
+#include "engine/tables/probes.hpp"
+
+// What time brings: due jobs, expiry, leases, retention. Called by the supervisor; nothing here
+// is on a job's path.
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+bool Changer::promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
+  Control held;
+  if (!hold(Event::kDue, slot, before, held)) return false;
+  return land(Event::kDue, before.state(), slot, job, held, now), true;
+}
+
+bool Changer::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
+  Control held;
+  if (!hold(Event::kExpire, slot, before, held)) return false;
+  return end_expired(slot, job, held, now), true;
+}
+
+/// Of a job in this lane's hands.
+[[gnu::noinline]] void Changer::end_expired(std::uint32_t slot, JobRecord& job, Control held,
+                                            std::uint64_t now) {
+  job.policy.set(job.policy.get() | Policy::kExpired);
+  job.finished_at.set(now);
+  OJS_SHM_PROBE3(expire, job.id_hi.get(), job.id_lo.get(), job.queue.get());
+  land(Event::kExpire, kSlotAvailable, slot, job, held, now);
+}
+
+std::uint64_t Changer::tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now) {
+  if (slot >= store_.slots()) return 0;
+  JobRecord& job = store_.job(slot);
+  const Control before(job.control.load());
+  if (job.generation.get() != generation || before.state() == kSlotFree ||
+      before.state() >= kSlotTemplate)
+    return 0;
+  if (is_finished(before.state())) {
+    if (!is_minded(job, before.state()) || job.flags().has(Policy::kDead)) return 0;
+    if (const std::uint64_t end = minded_until(job); end > now) return end;
+    slots_.list(slot, before);
+    return 0;
+  }
+  if (is_exclusive(before.state())) return now + 10;  // a lane holds it for a moment
+  const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
+  const bool expired = expires != 0 && expires <= now;
+  switch (before.state()) {
+    case kSlotScheduled:
+    case kSlotRetryable:
+      if (expired && before.state() == kSlotScheduled)
+        return expire(slot, job, before, now) ? 0 : now + 1;
+      if (due <= now) return promote(slot, job, before, now) && expires == 0 ? 0 : now + 1;
+      return expires != 0 && before.state() == kSlotScheduled ? std::min(due, expires) : due;
+    case kSlotAvailable:
+      if (expired) return expire(slot, job, before, now) ? 0 : now + 1;
+      return expires;
+    default:  // pending or active: it may come back and expire then
+      return expires == 0 ? 0 : std::max(expires, now + 1000);
+  }
+}
+
+std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
+                                  std::uint32_t& ended) {
+  std::uint64_t earliest = 0;
+  for (std::uint32_t slot = begin; slot < std::min(end, store_.slots()); ++slot) {
+    JobRecord& job = store_.job(slot);
+    const Control control(job.control.load());  // PAIR slot-active
+    if (control.state() != kSlotActive) continue;
+    const Deadline deadline(job.deadline.load());  // PAIR lease
+    if (!deadline.belongs_to(control.tag())) continue;
+    if (deadline.ms() > now) {
+      earliest = earliest == 0 ? deadline.ms() : std::min(earliest, deadline.ms());
+      continue;
+    }
+    if (deadline.ms() != 0 &&
+        !job.deadline.cas_once(deadline.word, Deadline(0, control.tag()).word, Point::kLeaseEnded))
+      continue;  // extended at the last moment
+    const std::uint32_t timeout = job.timeout_ms.get();
+    const bool ran_too_long = timeout != 0 && job.started_at.get() + timeout <= now;
+    const ErrorEntry error =
+        own_error(now, job.attempt.get(), true, ran_too_long ? "timeout" : "visibility_timeout",
+                  ran_too_long ? "the job ran longer than its timeout"
+                               : "the lease ended without a heartbeat");
+    if (set_back(slot, control.word,
+                 ran_too_long ? Setback::kExecutionTimeout : Setback::kLeaseExpiry, &error)
+            .outcome == Outcome::kOk)
+      ++ended;
+  }
+  return earliest;
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/moves/report.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/moves/holder.hpp"
+#include "engine/tables/job_look.hpp"
+
+// Reports of running jobs. The holder reports, and any process by the job's id; so no lane holds
+// the slot here, and several may report at once. A report that is behind what its attempt has
+// reported renews the lease and changes nothing else. Of any other:
+//
+//   1. the lane announces the word of the blocks that it is going to take (kReport);
+//   2. it writes the texts into blocks with that word, which no other lane uses;
+//   3. one cas of `signals` puts fraction and texts in the place of those before;
+//   4. it frees the texts before.
+//
+// A lane that dies between 2 and 3 leaves blocks that stand in no text, between 3 and 4 the texts
+// before: end_report() frees either. A job that ends between the lane's look and 3 may have a late
+// report, which 5. takes back.
+
+namespace ojs_shm::engine {
+
+using shm::Blocks;
+using shm::Point;
+
+namespace {
+
+struct ReportHead {
+  std::uint64_t at_ms;
+  std::uint64_t check;  ///< of the texts: blocks may be used again while they are read
+  std::uint32_t message, data;
+};
+
+/// One that does not say how far the job is leaves that as it was.
+std::uint64_t parts_asked(const Report& report, std::uint64_t said) {
+  return report.fraction ? ReportWord::parts_of(*report.fraction)
+                         : std::max(said, ReportWord::parts_of(0));
+}
+
+std::uint64_t check_of(std::uint64_t at_ms, std::string_view texts) {
+  return Store::hash_name(texts) ^ at_ms;
+}
+
+}  // namespace
+
+std::uint64_t report_blocks(const shm::Segment& segment, std::uint32_t first_block,
+                            std::uint32_t slot, std::uint32_t generation) {
+  if (first_block >= segment.geometry().blocks) return 0;
+  const std::uint64_t word = segment.block_word(first_block).load();
+  return Blocks::is_made(word) && Blocks::is_of(word, slot, generation) ? word : 0;
+}
+
+std::string encode_report(const ReportTexts& texts) {
+  const std::string both = texts.message + texts.data;
+  const ReportHead head{texts.at_ms, check_of(texts.at_ms, both),
+                        static_cast<std::uint32_t>(texts.message.size()),
+                        static_cast<std::uint32_t>(texts.data.size())};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  return bytes += both;
+}
+
+std::optional<ReportTexts> read_report(const shm::Segment& segment, std::uint32_t first_block,
+                                       std::uint32_t slot, std::uint32_t generation,
+                                       std::uint64_t max_bytes) {
+  const std::uint64_t word = report_blocks(segment, first_block, slot, generation);
+  if (word == 0) return std::nullopt;
+  ReportHead head;
+  std::string bytes;
+  Blocks::read(segment, first_block, word, sizeof head, bytes);
+  if (bytes.size() != sizeof head) return std::nullopt;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  const std::uint64_t size = std::uint64_t{head.message} + head.data;
+  if (size > max_bytes) return std::nullopt;
+  bytes.clear();
+  Blocks::read(segment, first_block, word, sizeof head + size, bytes);
+  if (bytes.size() != sizeof head + size) return std::nullopt;
+  const std::string_view both = std::string_view(bytes).substr(sizeof head);
+  if (check_of(head.at_ms, both) != head.check) return std::nullopt;
+  return ReportTexts{head.at_ms, std::string(both.substr(0, head.message)),
+                     std::string(both.substr(head.message))};
+}
+
+void add_report(const Store& store, const JobRecord& job, bool texts, Snapshot& s) {
+  for (unsigned look = 0; look < 64; ++look) {
+    const ReportWord report(job.signals.load());  // PAIR report
+    if (!report.is_of(s.attempt) || report.parts() == 0) return;
+    s.fraction = static_cast<double>(report.parts() - 1) / 10'000;
+    if (!texts || !report.has_texts()) return;
+    if (auto found = read_report(store.segment(), report.first_block(), s.slot, s.generation,
+                                 store.max_body())) {
+      s.report = std::move(*found);
+      return;
+    }
+  }
+}
+
+Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& report,
+                       std::uint64_t& until) {
+  JobRecord& job = store_.job(slot);
+  if (report.message.size() + report.data.size() > store_.max_body()) return Outcome::kTooLarge;
+  if (!move_lease(job, word, 0, Lease::kOnlyLonger, until)) return Outcome::kLost;
+  const std::uint16_t attempt = job.attempt.get();
+  for (ReportWord found(job.signals.load());;) {
+    const bool same = found.is_of(attempt);
+    const std::uint64_t said = same ? found.parts() : 0, asked = parts_asked(report, said);
+    if (asked >= said && (report.has_texts || (found.has_texts() && !same)))
+      return report_texts(slot, word, report);
+    if (job.control.load() != word) return Outcome::kLost;
+    if (said >= asked) return Outcome::kOk;
+    const ReportWord next = found.with(asked, attempt, found.first_block());
+    if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;
+    if (tellings_.on()) [[unlikely]]
+      tellings_.held(EventKind::kJobProgress, job, Control(word), asked - 1);
+    return Outcome::kOk;
+  }
+}
+
+/// Of a report with texts, or of one that does away with those of another attempt.
+[[gnu::noinline]] Outcome Holder::report_texts(std::uint32_t slot, std::uint64_t word,
+                                               const Report& report) {
+  JobRecord& job = store_.job(slot);
+  const std::uint16_t attempt = job.attempt.get();
+  const std::uint64_t blocks = slots_.next_made_word(slot, job.generation.get());
+  self_.intent_data[ReportIntent::kOwnWord].set(blocks, Point::kIntentSet);
+  self_.intent_data[ReportIntent::kOldWord].set(0, Point::kIntentSet);
+  self_.intent_data[ReportIntent::kOldBlock].set(0, Point::kIntentSet);
+  intend_bare(Op::kReport, job.queue.get(), slot);  // 1
+  std::uint32_t fresh = kNoIndex;
+  if (report.has_texts)  // 2
+    fresh = slots_.write(blocks, encode_report({store_.now_ms(), std::string(report.message),
+                                                std::string(report.data)}));
+  for (ReportWord found(job.signals.load());;) {
+    const bool same = found.is_of(attempt);
+    const bool keeps = same && fresh == kNoIndex;
+    const std::uint64_t said = same ? found.parts() : 0, parts = parts_asked(report, said);
+    const std::uint32_t old = keeps ? kNoIndex : found.first_block();
+    const std::uint64_t old_word =
+        old < segment_.geometry().blocks ? segment_.block_word(old).load() : 0;
+    self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
+    self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
+    const bool lost = job.control.load() != word;
+    if (lost || parts < said) {  // or another report came before it
+      end_report(slot, true);
+      intend_nothing();
+      return lost ? Outcome::kLost : Outcome::kOk;
+    }
+    const ReportWord next = found.with(parts, attempt, keeps ? found.first_block() : fresh);
+    if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;  // 3 PAIR report
+    if (Blocks::is_made(old_word)) slots_.free_made(old, old_word);              // 4
+    const bool late = job.control.load() != word;
+    if (late) end_report(slot, true);  // 5
+    intend_nothing();
+    if (late) return Outcome::kLost;
+    if (tellings_.on()) [[unlikely]]
+      tellings_.held(EventKind::kJobProgress, job, Control(word), parts - 1);
+    return report.has_texts && fresh == kNoIndex ? Outcome::kNoBlocks : Outcome::kOk;
+  }
+}
+
+/// The next attempt has the number of the one that is taken back, and begins without a report.
+void Holder::withdraw_report(JobRecord& job) {
+  const ReportWord found(job.signals.load());
+  if (found.parts() != 0)
+    job.signals.fetch_and(ReportWord(~0ULL).withdrawn().word, Point::kProgressSet);
+}
+
+/// Frees what this lane's report of the job left, which its intent names: after its death, or when
+/// it came too late. A report of a job that has ended, or of the slot's next job, is taken back.
+void Holder::end_report(std::uint32_t slot, bool late) {
+  JobRecord& job = store_.job(slot);
+  const std::uint64_t blocks = self_.intent_data[ReportIntent::kOwnWord].get(),
+                      old_word = self_.intent_data[ReportIntent::kOldWord].get();
+  const auto old = static_cast<std::uint32_t>(self_.intent_data[ReportIntent::kOldBlock].get());
+  if (!Blocks::is_made(blocks) || Blocks::slot_of(blocks) != slot) return;
+  const auto is_ours = [&](ReportWord signals) {
+    return signals.first_block() < segment_.geometry().blocks &&
+           segment_.block_word(signals.first_block()).load() == blocks;
+  };
+  late = late || Control(job.control.load()).state() != kSlotActive ||
+         !Blocks::is_of(blocks, slot, job.generation.get());
+  ReportWord found(job.signals.load());
+  while (
+      late && is_ours(found) &&
+      !job.signals.cas(found.word, found.withdrawn().without_texts().word, Point::kProgressSet)) {}
+  found = ReportWord(job.signals.load());
+  if (Blocks::is_made(old_word) && found.first_block() != old) slots_.free_made(old, old_word);
+  if (!is_ours(found)) slots_.free_all_made(blocks);
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/observing/events.hpp"
+#include "engine/pools/pool.hpp"
+#include "engine/pools/pool_look.hpp"
+#include "engine/tables/fetched.hpp"
+#include "engine/tables/new_job.hpp"
+#include "engine/tables/store.hpp"
+#include "engine/workers/worker_record.hpp"
+
+namespace ojs_shm::engine {
+
+/// What is told of a new job.
+struct Birth {
+  std::uint64_t time_ms, due_at;
+  std::uint32_t queue;
+  std::uint16_t max_attempts;
+  std::uint8_t rank;
+  bool available;  ///< else scheduled
+};
+
+/// What is told of a dispatch.
+struct Start {
+  std::uint64_t time_ms, tag;
+  JobId id;
+  std::uint32_t queue;
+  std::uint16_t attempt, max_attempts;
+  std::uint8_t rank;
+  WorkerKey worker;
+};
+
+/// What the operations of one lane tell while a reader wants to know: right before the store that
+/// makes it so if a repair would finish that store, else after it. Nothing here decides anything,
+/// and none of it runs while telling is off.
+class Tellings {
+ public:
+  Tellings(Store& store, std::uint32_t lane) : store_(store), log_(store, lane) {}
+
+  OJS_SHM_INLINE bool on() const { return log_.is_wanted(); }
+  void turn(bool on) {
+    shm::Word& telling = store_.header().telling;
+    on ? telling.fetch_or(kTells, shm::Point::kSetChanged)
+       : telling.fetch_and(~kTells, shm::Point::kSetChanged);
+  }
+
+  // ---- jobs
+  /// About a job in this lane's hands, or one that it is about to publish.
+  void tell(EventKind kind, const JobRecord& job, Control after, std::uint64_t value = 0);
+  /// About a job that is active here, as far as we know: its lease may just have been ended.
+  void held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);
+  /// About a job that any lane may have by now.
+  void born(const Birth& birth, JobId id, Control filling);
+  void started(const Start& job);
+  void failed(const JobRecord& job, Control held, std::uint64_t now);
+  /// Its time is over: that of its execution, or its lease.
+  void timed_out(const JobRecord& job, Control held, std::uint64_t now, bool execution);
+  void ended(const JobRecord& job, Control settled);
+  void completed(const JobRecord& job, Control settled);
+  void moved(JobId id, std::uint32_t queue, Control before, Control after);
+
+  // ---- workflows
+  /// Begins what is told of the workflow of that head, while that stands there.
+  static EventFacts of_workflow(EventKind kind, const JobRecord& head, Control control);
+  void about_workflow(const EventFacts& event) { log_.write(event); }
+
+  // ---- queues and pools
+  void paused(std::uint32_t queue, bool paused);
+  void starved(std::uint32_t queue, std::uint64_t ms, std::uint64_t available);
+  void about_queue(EventKind kind, std::uint32_t queue, std::uint64_t jobs);
+  void pressure(EventKind kind, std::uint32_t queue, const Fullness& fullness);
+  /// So many refusals; `type` of the last job. The rest of a long one follows.
+  void refused(std::uint32_t queue, std::uint64_t times, const Fullness& fullness,
+               std::string_view type);
+  void rebalanced(std::uint32_t pool, PoolStrategy before, PoolStrategy after);
+  void overloaded(std::uint32_t pool, const PoolLoad& load);
+  /// One of `at_once` processes that were found dead, when `mended` slots were mended for them.
+  void repaired(std::uint32_t dead, std::uint32_t by, std::uint64_t at_once, std::uint64_t mended);
+  /// About a registered worker.
+  void about_worker(EventKind kind, std::string_view id, std::uint64_t tag, std::uint64_t value,
+                    std::uint8_t rank = 0);
+  /// A request about so many jobs, of which it was done to `done`, all or none if it is `atomic`.
+  void bulk(EventKind kind, std::uint64_t jobs, std::uint64_t done, bool atomic);
+  /// The event and, in further ones, the text.
+  void with_text(EventFacts event, std::string_view text);
+
+  /// Gives the open page back, as each lane must do at its end.
+  void close() { log_.close(); }
+  /// After the death of the lane.
+  void close_left() { log_.close_left(); }
+
+ private:
+  /// Puts the event that `kDescribe` writes from the rest. To turn the page first is a call at the end,
+  /// so that the usual way keeps no register for it.
+  template <auto kDescribe, class... Args>
+  OJS_SHM_INLINE void put(Args... args) {
+    if (log_.needs_page()) [[unlikely]]
+      return put_in_next_page<kDescribe>(args...);
+    log_.put([&](EventRecord& record) { kDescribe(record, args...); });
+  }
+  template <auto kDescribe, class... Args>
+  [[gnu::noinline]] void put_in_next_page(Args... args) {
+    log_.turn_page();
+    log_.put([&](EventRecord& record) { kDescribe(record, args...); });
+  }
+
+  const Store& store_;
+  EventLog log_;
+};
+
+}  // namespace ojs_shm::engine

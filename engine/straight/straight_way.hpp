@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/enqueue/filler.hpp"
+#include "engine/straight/plain.hpp"
+#include "engine/tables/fetched.hpp"
+
+namespace ojs_shm::engine {
+
+/// The straight way of straight() jobs in queues without options, of unique ones besides, and what
+/// it shares with the general way (plain.cpp, plain_batch.cpp, take.cpp).
+class StraightWay : protected Filler {
+ protected:
+  StraightWay(Store& store, std::uint32_t lane) : Filler(store, lane) {
+    near_ = {0, &store_.queue(0), tallies_};
+  }
+  ~StraightWay() override = default;
+
+  bool has_options(std::uint32_t queue) {
+    return come_near(queue), any_option(near_.queue->flags.load());
+  }
+
+  // ---- putting in
+  Straight enqueue_plain(const PlainJob& job, const JobForm& form, JobId& id);
+  OJS_SHM_INLINE Straight enqueue_plain(const NewJob& job, JobId& id) {
+    return enqueue_plain(PlainJob::of(job), JobForm(job), id);
+  }
+  /// kDone with an outcome.
+  Straight enqueue_unique(const NewJob& job, JobId& id, Outcome& outcome);
+  Straight enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids);
+  /// So many (plain_batch.hpp).
+  template <class Jobs>
+  Straight enqueue_batch_plain(std::uint32_t queue, std::size_t count, Jobs& jobs);
+
+  // ---- taking out
+  Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  /// As many as go straight, the best first, into a Receiver; how many (fetch_batch.hpp).
+  template <class Receiver>
+  std::size_t fetch_batch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
+                                std::size_t wanted, Receiver& receiver);
+  Outcome end_of_claim(std::uint32_t q, std::uint32_t slot, Control claimed, std::uint64_t now);
+  /// take.hpp
+  template <class Out>
+  void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
+            bool lease_owned, std::uint64_t now, Out& out);
+  Straight found_nothing(QueueRecord& queue, std::uint32_t q);
+  virtual void workflow_begins(const Membership& member) = 0;
+
+  // ---- ending
+  Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
+  Outcome ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
+                 std::uint64_t now);
+  /// Of several without results.
+  void ack_batch(std::span<Ack> acks);
+
+  /// Has the queue in near_.
+  OJS_SHM_INLINE void come_near(std::uint32_t q) {
+    if (q == near_.number) [[likely]]
+      return;
+    near_ = {q, &store_.queue(q), &tally(q)};
+    plain_look_.forget();
+  }
+  struct Near {  ///< a queue, and this lane's tally of it
+    std::uint32_t number = kNoIndex;
+    QueueRecord* queue = nullptr;
+    QueueTally* tally = nullptr;
+  };
+  Near near_;                ///< that of the last call
+  std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
+
+ private:
+  void tell_start(const Start& start, const JobRecord& job, Control active);
+  template <bool kKeyed>
+  Straight put_straight(const PlainJob& spec, const JobForm& form, const NewAnnex* annex, JobId& id,
+                        Outcome& outcome);
+  void tell_birth(std::uint32_t queue, std::uint8_t rank, const JobForm& form, JobId id,
+                  Control filling);
+  Straight replace_straight(const PlainJob& spec, const JobForm& form, const NewAnnex& annex,
+                            JobId& id, Outcome& outcome);
+  struct Filled {
+    JobRecord* job;
+    std::uint64_t word;
+    std::uint32_t slot, ring;
+    unsigned number;  ///< of the ring in its set
+  };
+  void publish_filled(const Filled& one, shm::RingSet& rings, shm::Rings::PushRun& run);
+  void publish_all(std::span<const Filled> batch, std::uint64_t now);
+  Straight claim_straight(const NewAnnex& annex, std::uint8_t rank, std::uint32_t slot,
+                          Control filling, std::uint64_t now, Outcome& outcome);
+  bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
+                    std::uint64_t size);
+  template <class Out>
+  std::uint64_t begin(JobRecord& job, Control active, std::uint32_t lease_ms, std::uint64_t now,
+                      Out& out);
+  bool pick(QueueRecord& queue, unsigned most, Picked& picked, PlainLook::Sight& sight);
+  bool claim_best(std::uint32_t queue, unsigned most, Picked& jobs);
+  void begin_all(const Picked& jobs, std::uint64_t cost, std::uint64_t shortest_lease_ms,
+                 std::uint64_t now);
+  template <class Out>
+  bool begin_alone(std::uint32_t queue, const Picked::One& claimed, std::uint32_t lease_ms,
+                   bool lease_owned, std::uint64_t now, Out& out);
+  void tidy_passed(QueueRecord& queue, bool all);
+  void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
+                   std::string& body) const;
+  std::size_t ack_run(std::span<Ack> acks, std::uint64_t now);
+  void finish_alone(std::uint32_t queue, std::uint32_t slot, Control settling);
+  bool keep_result(std::uint32_t slot, std::uint64_t& word, std::string_view result);
+
+  PlainLook plain_look_;  ///< at that queue
+};
+
+}  // namespace ojs_shm::engine

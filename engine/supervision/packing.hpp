@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "engine/actor.hpp"
+#include "engine/tables/hint_lives.hpp"
+#include "engine/tables/ring_look.hpp"
+
+namespace ojs_shm::engine {
+
+/// The rings in which dead hints pile up behind a live one. `visit` gets each with what tells its
+/// dead from its live.
+template <class Visit>
+void each_ring_of_hints(const Store& store, const Visit& visit) {
+  for (const shm::RingSet* set : ring_sets(store))
+    for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
+      if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
+        visit(ring, any_lives);
+  each_flow(store, [&visit](std::uint32_t, std::uint32_t ring) { visit(ring, any_lives); });
+  for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
+    if (const std::uint32_t ring = store.queue(q).room_ring.load(); ring != 0)
+      visit(ring - 1, ticket_lives);
+    if (const std::uint32_t ring = store.queue(q).tenants_ring.load(); ring != 0)
+      visit(ring - 1, any_lives);
+  }
+}
+
+/// Gives the chunks of dead hints back, for the supervisor, so that no push has to. A pass goes
+/// over all rings once the chunks in use have become twice what the last one left, which is what
+/// the living need: so it costs no more than was pushed since, and nothing while nothing piles up.
+/// Bounded work per look. One thread.
+class Packer {
+ public:
+  explicit Packer(Actor& actor) : actor_(actor), store_(actor.store()) {}
+  /// Returns when it wants to be called again: at once when that is `now`, 0 when no time is too
+  /// late.
+  std::uint64_t look(std::uint64_t now);
+
+ private:
+  std::uint64_t bound() const;
+  bool pack_some();
+
+  Actor& actor_;
+  Store& store_;
+  /// chunks in use after the last pass, or the fewest seen since
+  std::uint64_t left_ = 0;
+  std::uint64_t seen_ = 0, looked_ms_ = 0;  ///< chunks in use at the last look
+  bool again_ = false;
+  bool packing_ = false, refused_ = false;
+  std::uint64_t began_with_ = 0, freed_ = 0;  ///< by the pass
+  /// where the pass goes on: how many rings, and chunks of the next, are done
+  std::uint32_t ring_ = 0, skip_ = 0;
+};
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/pools/schedule_watch.hpp"
+#include "engine/supervision/dead_letters.hpp"
+#include "engine/supervision/packing.hpp"
+#include "engine/workers/registry.hpp"
+
+namespace ojs_shm::engine {
+
+/// The work of time, for whichever process holds the supervisor's seat. Owns nothing that another
+/// could not build anew from the slots: a new supervisor starts with a walk over all of them.
+/// Bounded work per tick. One thread.
+class Supervisor {
+ public:
+  explicit Supervisor(Actor& actor)
+      : actor_(actor), watch_(actor), packer_(actor), dead_letters_(actor), registry_(actor) {}
+
+  struct Report {
+    std::uint32_t tended = 0, leases_ended = 0, hints_mended = 0;
+    std::vector<LostWorker> lost_workers = {};
+  };
+  /// Does what is due now. Returns when it wants to be called again, at the latest (Unix ms); at
+  /// once when it returns `now`.
+  std::uint64_t tick(std::uint64_t now, Report& report);
+
+ private:
+  struct Timer {
+    std::uint64_t due;
+    std::uint32_t slot, generation;
+    bool operator>(const Timer& other) const { return due > other.due; }
+  };
+  void rebuild(std::uint64_t now);
+  void add(std::uint64_t due, std::uint32_t slot, std::uint32_t generation);
+  bool read_inbox(std::uint64_t now);
+  std::uint64_t look_at_leases(std::uint64_t now, Report& report);
+  std::uint64_t look_at_turns(std::uint64_t now);
+  std::uint64_t dispatches() const;
+
+  Actor& actor_;
+  ScheduleWatch watch_;
+  Packer packer_;
+  DeadLetters dead_letters_;
+  Registry registry_;
+  std::vector<Timer> heap_;
+  bool built_ = false;
+  std::uint64_t timers_lost_ = 0;
+  std::uint64_t next_lease_look_ = 0, next_retention_ = 0, next_turns_ = 0, next_workers_ = 0;
+  std::uint32_t lease_cursor_ = 0;
+  std::uint64_t lease_earliest_ = 0, lease_began_ = 0, dispatches_seen_ = ~0ULL;
+};
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/tables/store.hpp"
+
+// Which rings there are.
+
+namespace ojs_shm::engine {
+
+/// A set of rings of a queue; lots are numbered from kParts.
+struct QueuePart {
+  std::uint32_t queue = 0;
+  unsigned number = 0;
+  shm::RingSet* rings = nullptr;
+};
+std::vector<QueuePart> all_parts(const Store& store);
+std::vector<shm::RingSet*> ring_sets(const Store& store);
+/// Of parts beyond the first.
+std::uint32_t parts_in_use(const Store& store);
+/// The rings of timers, of finished batches, and of those who wait for room.
+std::vector<std::uint32_t> own_rings(const Store& store);
+/// All rings that stand in no set: these, and those of flows.
+std::vector<std::uint32_t> root_rings(const Store& store);
+/// Calls `visit(flow, ring)` for each flow that has a ring.
+template <class Visit>
+void each_flow(const Store& store, const Visit& visit) {
+  for (std::uint32_t i = 0; i < store.flows(); ++i)
+    if (const std::uint32_t ring = store.flow(i).ring.load(); ring != 0) visit(i, ring - 1);
+}
+
+}  // namespace ojs_shm::engine

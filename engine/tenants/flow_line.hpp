@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "engine/tables/patience.hpp"
+#include "engine/tables/store.hpp"
+#include "shm/ring.hpp"
+
+namespace ojs_shm::engine {
+
+/// The flow of that key; a new one if need be, or one that is idle. kNoIndex when all that may be
+/// are in line. With `make` false only one that is there.
+inline std::uint32_t take_flow(const Store& store, std::uint64_t key, bool make = true) {
+  const std::uint32_t flows = store.flows();
+  for (unsigned look = 0; flows != 0 && look < kPatience; ++look) {
+    std::uint32_t free = kNoIndex;
+    std::uint64_t before = 0;
+    for (std::uint32_t i = 0; i < std::min(kFlowReach, flows); ++i) {
+      const auto at = static_cast<std::uint32_t>((key + i) % flows);
+      const FlowRecord& flow = store.flow(at);
+      const std::uint64_t found = flow.key.load();
+      if (found == key) return at;
+      if (free == kNoIndex &&
+          (found == 0 || FlowControl(flow.control.load()).state() == FlowControl::kIdle))
+        free = at, before = found;
+      if (found == 0) break;
+    }
+    if (free == kNoIndex || !make) return kNoIndex;
+    if (store.flow(free).key.cas_once(before, key, shm::Point::kFlowTaken)) return free;
+  }
+  return kNoIndex;
+}
+
+/// A line in which flows take turns: the ring of a level, or that of all tenants of a queue which
+/// share it across its levels. How a flow comes in and goes out: flows.cpp.
+struct FlowLine {
+  const Store& store;
+  shm::Rings& rings;
+  std::uint32_t ring;           ///< kNoIndex: there is none yet
+  shm::RingSet* set = nullptr;  ///< of a level: where its ring stands, and as which number
+  unsigned number = 0;
+
+  /// False when there is no room for its hint.
+  bool list(std::uint32_t at) const {
+    Word& control = store.flow(at).control;
+    for (unsigned look = 0; look < kPatience; ++look) {
+      const FlowControl found(control.load_seq_cst());  // PAIR flow-line
+      if (found.state() == FlowControl::kListed) return true;
+      if (found.state() == FlowControl::kEnding) {
+        if (control.cas_once(found.word, found.taken_back().word, shm::Point::kFlowListed))
+          return true;
+        continue;
+      }
+      if (ring == kNoIndex || !push(at, found)) return false;
+      control.cas_once(found.word, listed_next(found), shm::Point::kFlowListed);
+    }
+    return false;
+  }
+
+  /// The flow to which the hint at the head leads. kNoIndex when it leads to none, and the head has
+  /// moved or is about to.
+  std::uint32_t led_to(const shm::Peeked& head, FlowControl& found) const {
+    const shm::Hint hint = head.hint();
+    if (hint.leads_to_line() && hint.index() < store.flows()) [[likely]] {
+      FlowRecord& flow = store.flow(hint.index());
+      found = FlowControl(flow.control.load());
+      const bool whole = set == nullptr || flow.ring.load() != 0;
+      if (whole && found.in_line() && found.tag() == hint.tag()) return hint.index();
+      if (whole && hint.ahead() && found.next_tag() == hint.tag() &&
+          found.state() != FlowControl::kEnding) {  // finish what another lane began
+        flow.control.cas_once(found.word, listed_next(found), shm::Point::kFlowListed);
+        return kNoIndex;
+      }
+    }
+    shm::Rings::retire(head);
+    return kNoIndex;
+  }
+
+  /// Takes a flow out in which no job was found. `empty` looks once more, after the announcement.
+  template <class Empty>
+  void end(FlowRecord& flow, FlowControl found, const shm::Peeked* head, const Empty& empty) const {
+    if (found.state() == FlowControl::kListed) {
+      if (!flow.control.cas_once(found.word, found.ending().word, shm::Point::kFlowEnding))
+        return;  // PAIR flow-line
+      found = found.ending();
+    }
+    if (!empty()) {
+      flow.control.cas_once(found.word, found.taken_back().word, shm::Point::kFlowListed);
+      return;
+    }
+    const FlowControl idle(FlowControl::kIdle, 0, found.next_tag());
+    if (flow.control.cas_once(found.word, idle.word, shm::Point::kFlowEnded) && head != nullptr)
+      shm::Rings::retire(*head);
+  }
+
+  /// After a job of that flow has been taken: 1. it may give more in this turn; 2. it has none left;
+  /// 3. it goes to the end of the line. A death in between leaves it at the head, or in two places,
+  /// of which one is dead.
+  template <class Empty>
+  void end_turn(std::uint32_t at, std::uint64_t weight, const Empty& empty) const {
+    FlowRecord& flow = store.flow(at);
+    const FlowControl found(flow.control.load());
+    const shm::Peeked head = rings.peek(ring);
+    const bool leads = !head.empty() && head.hint().leads_to_line() && head.hint().index() == at;
+    // another lane has ended this turn
+    if (!leads || !found.in_line() || found.tag() != head.hint().tag()) return;
+    if (found.served() + 1 < weight) {  // 1
+      flow.control.cas_once(found.word, found.with_served(found.served() + 1).word,
+                            shm::Point::kFlowServed);
+      return;
+    }
+    if (empty()) return end(flow, found, &head, empty);                     // 2
+    if (found.state() != FlowControl::kListed || !push(at, found)) return;  // 3
+    if (flow.control.cas_once(found.word, listed_next(found), shm::Point::kFlowListed))
+      shm::Rings::retire(head);
+  }
+
+ private:
+  static std::uint64_t listed_next(FlowControl found) {
+    return FlowControl(FlowControl::kListed, 0, found.next_tag()).word;
+  }
+  bool push(std::uint32_t at, FlowControl found) const {
+    return rings.push(ring, shm::Hint(at, found.next_tag(), shm::Hint::kLineFirst), set, number);
+  }
+};
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "engine/fetch/look.hpp"
+#include "engine/fetch/search.hpp"
+#include "engine/tables/hint_lives.hpp"
+#include "engine/tables/queue_flags.hpp"
+#include "engine/tables/ring_look.hpp"
+#include "engine/tenants/flow_line.hpp"
+#include "engine/tenants/tenant_rules.hpp"
+#include "engine/tenants/tenant_turns.hpp"
+
+// Tenants that share a queue fairly, within each level: deficit round robin over the flows that
+// have jobs. The ring of the level is their line. A flow in line has one live hint there; the flow
+// at the head of the line gives its first job, and goes to the end when it has given as many as its
+// weight says. So a turn costs the same however many tenants there are, and a flow without a job is
+// in no line.
+//
+// Into the line: 1. the job's hint into the flow's ring; 2. if the flow is not in line: its hint,
+// with the next tag, into the line; 3. the flow's control says so. One that meets it before 3 does
+// so. Out of the line: 1. a fetch that finds no job announces the end; 2. it looks again; 3.
+// the flow is idle. Who puts a job into it after that look finds the announcement, and takes it
+// back, or finds it idle, and puts it in line again. An announcement that was taken back is never
+// made with the same word again: else who has looked for the first one ends the flow by the second.
+// (FlowLine::list, end, end_turn.)
+
+namespace ojs_shm::engine {
+
+using shm::Hint;
+using shm::Point;
+
+// ---- into the line ------------------------------------------------------------------------------
+
+/// False when there is no flow or no room: the job then stands in the level's line by itself.
+bool Search::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
+                       Control available) {
+  const JobRecord& job = store_.job(slot);
+  if (store_.parked(job)) return false;  // lots have an order of their own
+  const std::uint32_t q = job.queue.get();
+  const std::uint64_t tenant = job.tenant.get();
+  const std::uint32_t flow =
+      take_flow(store_, mix_key(place_of_flows(q, job.flags().part(), available.ring()), tenant));
+  if (flow == kNoIndex) return false;
+  const Hint hint(slot, available.tag());
+  const auto push = [&] {
+    const std::uint32_t own = rings_.ensure_unindexed(store_.flow(flow).ring);
+    return own != kNoIndex && rings_.push(own, hint, nullptr, 0);
+  };
+  if ((!push() && !relieved(push)) ||
+      !FlowLine{store_, rings_, ring, &rings, available.ring()}.list(flow))
+    return false;
+  if ((store_.queue(q).flags.load() & kAcross) != 0) [[unlikely]]
+    TenantTurns{*this, store_}.list(q, tenant);
+  return true;
+}
+
+// ---- out of the line ----------------------------------------------------------------------------
+
+/// The first job of the flow to which the hint at the head of a level leads. False when there is
+/// none, and the head has moved or is about to.
+bool Search::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
+                           const shm::Peeked& head, std::uint32_t& left, Live& live) {
+  FlowControl found(0);
+  const FlowLine line{store_, rings_, shm::Rings::find(rings, number), &rings, number};
+  const std::uint32_t flow = line.led_to(head, found);
+  return flow != kNoIndex && first_in_flow(line, flow, found, &head, q, left, live);
+}
+
+/// `head` is null when the flow need not stand at the head of the level: then its hint there, once
+/// the flow has ended, is left to those who meet it.
+bool Search::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl found,
+                           const shm::Peeked* head, std::uint32_t q, std::uint32_t& left,
+                           Live& live) {
+  FlowRecord& flow = store_.flow(at);
+  const std::uint32_t own = flow.ring.load() - 1;
+  for (; left > 1; --left) {  // the last one is the caller's to count
+    const shm::Peeked first = rings_.peek(own);
+    if (first.empty()) {
+      line.end(flow, found, head, [&] { return rings_.peek(own).empty(); });
+      return false;
+    }
+    const Hint job_hint = first.hint();
+    if (job_hint.index() >= store_.slots()) {
+      shm::Rings::retire(first);
+      continue;
+    }
+    JobRecord& job = store_.job(job_hint.index());
+    const Control control(job.control.load());
+    live.available_at = job.available_at.get();
+    if (control.state() != kSlotAvailable || control.tag() != job_hint.tag()) {
+      shm::Rings::retire(first);
+      continue;
+    }
+    if (control.ring() != line.number || job.queue.get() != q ||
+        &store_.rings_of(job) != line.set) {
+      // It came while the flow was given to another tenant.
+      shm::RingSet& its = store_.rings_of(job);
+      if (!push_hint(its, rings_.ensure(its, control.ring()), job_hint.index(), control))
+        announce_lost_hint();
+      shm::Rings::retire(first);
+      continue;
+    }
+    if (job.control.load() != control.word) continue;
+    live.head = first;
+    live.job = &job;
+    live.first = first.value;
+    live.number = line.number;
+    live.flow = at;
+    return true;
+  }
+  return false;
+}
+
+/// After a job of the flow has been taken, which may stand at the head of its level.
+[[gnu::noinline]] void Search::end_turn(QueueRecord& queue, const Look& look,
+                                        std::uint64_t tenant) {
+  shm::RingSet& rings = store_.rings_of(*look.job);
+  const std::uint32_t own = store_.flow(look.flow).ring.load() - 1;
+  const std::uint32_t ring = shm::Rings::find(rings, look.number);
+  if (own == kNoIndex || ring == kNoIndex) return;
+  const std::uint64_t weight = tenant_weight(store_, queue, tenant);
+  FlowLine{store_, rings_, ring, &rings, look.number}.end_turn(
+      look.flow, weight, [&] { return rings_.peek(own).empty(); });
+  if (look.tenant_turn != kNoIndex) [[unlikely]]
+    TenantTurns{*this, store_}.end(queue, look.tenant_turn, weight);
+}
+
+// ---- settings -----------------------------------------------------------------------------------
+
+/// On: from now on jobs join flows, and those that wait are brought into theirs, by the first to
+/// meet them. Off: from now on jobs stand in line by themselves, and so do those that wait. A
+/// death in between leaves some of the backlog in flows: it is served by turns.
+void Search::set_fairness(std::uint32_t q, Fairness fairness) {
+  QueueRecord& queue = store_.queue(q);
+  queue.fairness.store(fairness.word, Point::kSetChanged);
+  set_flags(queue, kFair | kAcross,
+            (fairness.on() ? kFair | kFlows : 0) | (fairness.across() ? kAcross : 0));
+  if (fairness.on()) {
+    gather_flows(q);
+    if (fairness.across()) gather_tenants(q);
+  } else if ((queue.flags.load() & kFlows) != 0)
+    dissolve_flows(q);
+  bell_.wake_all(queue);
+}
+
+void Search::gather_tenants(std::uint32_t q) { TenantTurns{*this, store_}.gather(q); }
+
+/// Brings the jobs at the head of each line into their flows, up to the first flow.
+void Search::gather_flows(std::uint32_t q) {
+  for (const QueuePart& part : all_parts(store_)) {
+    if (part.queue != q) continue;
+    for (unsigned number = 1; number < shm::kRingsPerSet; number += 2) {
+      const std::uint32_t ring = shm::Rings::find(*part.rings, number);
+      if (ring == kNoIndex) continue;
+      for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
+        const shm::Peeked head = rings_.peek(ring);
+        if (head.empty() || head.hint().leads_to_line() || head.hint().hint_first()) break;
+        const std::uint32_t slot = head.hint().index();
+        const Control expected(kSlotAvailable, number, 0, head.hint().tag());
+        const bool live = slot < store_.slots() && store_.job(slot).control.load() == expected.word;
+        if (live && !join_flow(*part.rings, ring, slot, expected)) break;
+        shm::Rings::retire(head);
+      }
+    }
+  }
+}
+
+/// 1. Announces the end of every flow that has a job of the queue; 2. gives each of its jobs a
+///    place of its own, in the order
+/// in which they came, also one of another queue, which came while the flow was given to another
+/// tenant; 3. the flows are idle, but for those that got a job meanwhile, or from which one was
+/// taken: again, for these. What stays in line after all is served by turns.
+void Search::dissolve_flows(std::uint32_t q) {
+  struct Waiting {
+    unsigned number;
+    std::uint64_t available_at;
+    JobId id;
+    std::uint32_t slot;
+    Control control;
+  };
+  for (unsigned look = 0; look < 100; ++look) {
+    std::vector<Waiting> jobs;
+    std::vector<std::pair<std::uint32_t, FlowControl>> ending;
+    each_flow(store_, [&](std::uint32_t at, std::uint32_t ring) {
+      Word& control = store_.flow(at).control;
+      FlowControl found(control.load());
+      if (!found.in_line()) return;
+      const FlowControl announced = found.ending();
+      // 1
+      if (found.word != announced.word &&
+          !control.cas_once(found.word, announced.word, Point::kFlowEnding))
+        return;
+      const std::size_t others = jobs.size();
+      bool ours = false;
+      shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
+        const Hint hint(value);
+        if (!hint_lives(segment_, hint)) return;
+        const JobRecord& job = store_.job(hint.index());
+        const Control available(job.control.load());
+        if (available.state() != kSlotAvailable || available.tag() != hint.tag()) return;
+        jobs.push_back(
+            {available.ring(), job.available_at.get(), job.id(), hint.index(), available});
+        ours = ours || job.queue.get() == q;
+      });
+      if (ours)
+        ending.emplace_back(at, announced);
+      else
+        jobs.resize(others);
+    });
+    if (ending.empty()) return;
+    const auto key = [](const Waiting& job) {
+      return std::tuple(job.number, job.available_at, job.id);
+    };
+    std::sort(jobs.begin(), jobs.end(),
+              [&key](const Waiting& a, const Waiting& b) { return key(a) < key(b); });
+    for (const Waiting& job : jobs) {  // 2
+      shm::RingSet& rings = store_.rings_of(store_.job(job.slot));
+      if (!push_hint(rings, rings_.ensure(rings, job.number), job.slot, job.control)) return;
+    }
+    bool done = true;
+    for (const auto& [at, announced] : ending)  // 3
+      done = store_.flow(at).control.cas_once(
+                 announced.word, FlowControl(FlowControl::kIdle, 0, announced.next_tag()).word,
+                 Point::kFlowEnded) &&
+             done;
+    if (done) return;
+  }
+}
+
+}  // namespace ojs_shm::engine

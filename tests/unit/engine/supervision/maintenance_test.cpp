@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Maintenance is a word of the segment: while it is on, no queue hands out a job to any handle.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include <ojs_shm/proxy.hpp>
+
+#include "engine/supervision/maintenance.hpp"
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+TEST(MaintenanceMode, no_handle_gets_a_job_and_all_else_goes_on) {
+  QuietSegment s;
+  const std::string held = s.put();
+  ASSERT_EQ(s.take(), held);
+  JobSpec of_tenant = spec_of({}, "own");
+  of_tenant.tenant = "t";
+  s.put(of_tenant);
+  ASSERT_TRUE(s.admin.set_pool("web", {.queues = {"own"}}).ok());
+  ASSERT_TRUE(s.admin.set_queue("fair", {.tenant_fairness = TenantFairness{.enabled = true}}).ok());
+  s.put({}, "fair");
+  ASSERT_TRUE(s.admin.set_maintenance(true, "moving house").ok());
+
+  s.put(), s.put({}, "made.since");
+  ASSERT_TRUE(s.worker.ack(s.job).ok()) << "what is at work ends";
+  EXPECT_EQ(s.take(), "");
+  for (const char* queue : {"default", "own", "fair", "made.since"}) {
+    Worker worker = Worker::attach(s.segment, {.queues = {queue}}).value();
+    EXPECT_EQ(worker.try_fetch(s.job).code(), Code::kEmpty) << queue;
+  }
+  Proxy proxy = Proxy::attach(s.segment).value();
+  EXPECT_TRUE(proxy.fetch({.queues = {"default", "own"}}).value().empty());
+  EXPECT_TRUE(proxy.fetch({.pool = "web"}).value().empty());
+  EXPECT_TRUE(proxy.fetch({.queues = {"own"}, .tenant = "t"}).value().empty());
+  EXPECT_FALSE(s.queue().paused) << "that is another matter";
+
+  ASSERT_TRUE(s.admin.set_queue("fair", {.paused = true}).ok());
+  ASSERT_TRUE(s.admin.set_maintenance(false).ok());
+  EXPECT_NE(s.take(), "");
+  EXPECT_EQ(proxy.fetch({.queues = {"own"}, .tenant = "t"}).value().size(), 1U);
+  EXPECT_EQ(proxy.fetch({.queues = {"made.since"}}).value().size(), 1U);
+  EXPECT_TRUE(proxy.fetch({.queues = {"fair"}}).value().empty()) << "its own pause stays";
+  ASSERT_TRUE(s.admin.set_queue("fair", {.paused = false}).ok());
+  EXPECT_EQ(proxy.fetch({.queues = {"fair"}}).value().size(), 1U);
+}
+
+TEST(MaintenanceMode, is_told_to_every_process_with_its_reason) {
+  QuietSegment s;
+  EXPECT_FALSE(s.observer.maintenance().enabled);
+  EXPECT_EQ(s.observer.maintenance().since_ms, 0U);
+  s.stop_clock();
+  ASSERT_TRUE(s.admin.set_maintenance(true, "moving house").ok());
+  const Observer other = Observer::attach(s.where()).value();
+  EXPECT_TRUE(other.maintenance().enabled);
+  EXPECT_EQ(other.maintenance().reason, "moving house");
+  EXPECT_EQ(other.maintenance().since_ms, s.now_ms());
+  EXPECT_EQ(other.segment_info().maintenance.reason, "moving house");
+  const std::string longest(256, 'r');
+  ASSERT_TRUE(s.admin.set_maintenance(true, longest).ok());
+  EXPECT_EQ(other.maintenance().reason, longest);
+  EXPECT_EQ(s.admin.set_maintenance(true, longest + "r").error().subject, "reason");
+  ASSERT_TRUE(s.admin.set_maintenance(false).ok());
+  EXPECT_FALSE(other.maintenance().enabled);
+  EXPECT_EQ(other.maintenance().reason, "");
+}
+
+TEST(MaintenanceMode, wakes_those_who_sleep_when_it_ends) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_maintenance(true).ok());
+  const std::string id = s.put();
+  std::string got;
+  std::thread sleeper([&] {
+    Worker worker = Worker::attach(s.segment, {}).value();
+    Job job;
+    if (worker.fetch(job, std::chrono::seconds(30))) got = job.id();
+  });
+  ASSERT_TRUE(s.admin.set_maintenance(false).ok());
+  sleeper.join();
+  EXPECT_EQ(got, id);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

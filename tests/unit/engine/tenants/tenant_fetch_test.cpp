@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fetch of one tenant's jobs alone, and of one job that was seen.
+#include "engine/tenants/tenant_fetch.hpp"
+
+#include "engine/tenants/tenant_rules.hpp"
+#include "tests/unit/engine/quiet_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using engine::Outcome;
+
+class TenantFetches : public testing::Test {
+ protected:
+  TenantFetches() { out.body = &body; }
+  std::string put_for(std::string_view tenant, std::int64_t priority) {
+    JobSpec spec = spec_of(priority);
+    spec.tenant = tenant;
+    const std::string id = s.put(spec);
+    s.move_clock(10);
+    return id;
+  }
+  /// The id of the tenant's job that comes next, or nothing.
+  std::string next_of(std::string_view tenant) {
+    const Outcome outcome = engine::TenantFetch{actor, s.store()}.fetch(
+        actor.ensure_queue("default"), engine::hash_tenant(tenant), 0, true, out);
+    return outcome == Outcome::kOk ? engine::to_string(out.id) : std::string();
+  }
+  QuietSegment s;
+  engine::Actor& actor = s.actor();
+  std::string body;
+  engine::Fetched out;
+};
+
+TEST_F(TenantFetches, the_best_of_its_jobs_comes_whatever_stands_before_it) {
+  put_for("a", 0);
+  const std::string low = put_for("b", 3), first = put_for("b", 1), second = put_for("b", 1);
+  EXPECT_EQ(next_of("b"), first);
+  EXPECT_EQ(next_of("b"), second);
+  EXPECT_EQ(next_of("b"), low);
+  EXPECT_EQ(next_of("b"), "");
+  EXPECT_EQ(next_of("c"), "");
+}
+
+TEST_F(TenantFetches, a_paused_queue_gives_nothing) {
+  const std::string id = put_for("a", 0);
+  actor.set_paused(actor.ensure_queue("default"), true);
+  EXPECT_EQ(next_of("a"), "");
+  actor.set_paused(actor.ensure_queue("default"), false);
+  EXPECT_EQ(next_of("a"), id);
+}
+
+TEST_F(TenantFetches, a_job_that_was_seen_is_taken_while_it_is_as_it_was) {
+  const std::string first = put_for("a", 0), second = put_for("a", 0);
+  const std::uint32_t slot = engine::find_job(s.store(), *engine::parse_id(second));
+  const engine::Control seen(s.store().job(slot).control.load());
+  const std::uint32_t queue = actor.ensure_queue("default");
+  ASSERT_EQ(actor.fetch_seen(queue, slot, seen, 0, true, out), Outcome::kOk);
+  EXPECT_EQ(engine::to_string(out.id), second);
+  EXPECT_EQ(actor.fetch_seen(queue, slot, seen, 0, true, out), Outcome::kLost);
+  EXPECT_EQ(s.take(), first);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/intake/placement.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <optional>
+
+#include "tools/gateway/intake/args_check.hpp"
+#include "tools/gateway/intake/intake.hpp"
+#include "tools/gateway/replies/job_reply.hpp"
+#include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/routes/fault.hpp"
+#include "tools/gateway/serving/hall.hpp"
+#include "tools/gateway/serving/shift.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+namespace asio = boost::asio;
+
+/// A duplicate by a unique key has the key beside what the error says of the other job.
+template <class T>
+T must_of(Result<T> result, std::span<const Envelope> envelopes) {
+  if (result) return std::move(result).value();
+  Fault fault = fault_of(result.error());
+  if (fault.code != "duplicate") throw fault;
+  for (const Envelope& envelope : envelopes) {
+    if (!envelope.unique) continue;
+    const std::string key = envelope.unique->key();
+    if (result.error().message.find(key) == std::string::npos) continue;
+    fault.details.emplace_back("uniqueness_key", quoted(key));
+    fault.details.emplace_back("unique_key", quoted(key));
+    break;
+  }
+  throw fault;
+}
+
+bool waits_for_its_first_run(const JobInfo& job) {
+  return job.attempt == 0 && (job.state == State::kAvailable || job.state == State::kScheduled ||
+                              job.state == State::kPending);
+}
+
+/// The job as it was accepted, when a worker was faster than this reply, which tells of the enqueue.
+JobInfo accepted(Desk& desk, const Envelope& envelope, std::string_view id, Result<JobInfo> found) {
+  JobInfo job;
+  if (found) {
+    job = std::move(*found);
+  } else {
+    job.id = id;
+    job.type = envelope.type;
+    job.queue = envelope.queue;
+    job.args = envelope.args;
+    job.extra = envelope.extra;
+    job.priority = envelope.priority.value_or(0);
+    job.retry = envelope.retry;
+    job.created_at_ms = job.enqueued_at_ms = desk.now_ms();
+    job.scheduled_at_ms = envelope.scheduled_at_ms;
+    job.expires_at_ms = envelope.expires_at_ms;
+    job.timeout_ms = envelope.timeout_ms;
+    job.lease_ms = envelope.lease_ms;
+  }
+  if (waits_for_its_first_run(job)) return job;
+  job.state = State::kAvailable;
+  job.attempt = 0;
+  job.started_at_ms = job.completed_at_ms = job.cancelled_at_ms = job.discarded_at_ms = 0;
+  job.next_attempt_at_ms = 0;
+  job.retry_delay_ms = 0;
+  job.previous_state.reset();
+  job.discard_reason.clear();
+  job.dead_letter = false;
+  job.progress = -1;
+  job.result.clear();
+  job.result_expires_at_ms = 0;
+  job.result_pruned = false;
+  job.errors.clear();
+  return job;
+}
+
+/// Until when a request may wait.
+class Deadline {
+ public:
+  explicit Deadline(std::chrono::milliseconds patience)
+      : at_(std::chrono::steady_clock::now() + patience) {}
+  std::chrono::milliseconds left() const {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        at_ - std::chrono::steady_clock::now());
+    return std::max(left, std::chrono::milliseconds(0));
+  }
+
+ private:
+  std::chrono::steady_clock::time_point at_;
+};
+
+/// A visit that waits for room, and gives its place up at the end.
+class RoomSeeker {
+ public:
+  RoomSeeker(const std::vector<JobSpec>& specs, std::chrono::milliseconds patience, Visit& visit)
+      : shift_(visit.shift()), waiting(shift_.begin_enqueue(specs, patience, visit)) {}
+  ~RoomSeeker() { shift_.leave_room(); }
+  RoomSeeker(const RoomSeeker&) = delete;
+
+ private:
+  Shift& shift_;
+
+ public:
+  WaitingEnqueue waiting;
+};
+
+/// `from` enqueued them.
+template <class Enqueuer>
+std::vector<Placed> placed_of(const Enqueuer& from, const std::vector<JobSpec>& specs,
+                              const std::vector<JobIdText>& ids) {
+  std::vector<Placed> placed;
+  placed.reserve(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    placed.push_back({ids[i], specs[i].unique != nullptr && from.deduplicated(i)});
+  return placed;
+}
+
+}  // namespace
+
+void admit(Desk& desk, const Request& request, Envelope& envelope) {
+  check_members(desk, shell::Document::kJob, envelope.unknown);
+  check_priority(desk, envelope);
+  give_tenant(request, envelope);
+  check_args(desk.hall.schemas(), envelope);
+}
+
+Envelope read_one_of_many(Desk& desk, const Request& request, std::string_view text) {
+  Envelope envelope = must(parse_checked_envelope(text, desk.now_ms()));
+  if (envelope.wants_workflow)
+    throw invalid_request("a job with a workflow is enqueued by itself, not in a batch",
+                          "workflow");
+  admit(desk, request, envelope);
+  return envelope;
+}
+
+void append_placed(std::string& out, Desk& desk, const Envelope& envelope, const Placed& placed) {
+  const std::string_view id = placed.id.view();
+  auto job = desk.observer.get(id);
+  if (!placed.there) desk.hall.tape().jobs().note(id, envelope.type, envelope.extra);
+  if (job && (placed.there || waits_for_its_first_run(*job))) {
+    append_job_text(out, desk, *job);
+  } else if (!placed.there) {
+    append_job_text(out, desk, accepted(desk, envelope, id, std::move(job)));
+  } else {
+    json::ObjectWriter writer(out);
+    writer.text("id", id);
+    writer.text("type", envelope.type);
+    writer.close();
+  }
+}
+
+[[gnu::noinline]] std::vector<Placed> put_at_once(Desk& desk, const std::vector<JobSpec>& specs,
+                                                  std::span<const Envelope> envelopes) {
+  std::vector<JobIdText> ids;
+  if (specs.size() == 1)
+    ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelopes));
+  else
+    ids = must_of(desk.producer().enqueue_batch(specs), envelopes);
+  return placed_of(desk.producer(), specs, ids);
+}
+
+namespace {
+
+/// Jobs of one queue, all or none. Waits for room until the deadline; a client that goes gives its
+/// place up.
+asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<JobSpec>& specs,
+                                                std::span<const Envelope> envelopes,
+                                                Deadline deadline, Visit& visit) {
+  const auto patience = deadline.left();
+  if (patience.count() == 0) co_return put_at_once(desk, specs, envelopes);
+  RoomSeeker seeker(specs, patience, visit);
+  WaitingEnqueue& waiting = seeker.waiting;
+  auto decided = waiting.poll();
+  while (!decided && !visit.over()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        waiting.deadline() - std::chrono::steady_clock::now());
+    const std::chrono::milliseconds longest(visit.shift().has_ring() ? 1000 : 50);
+    co_await visit.sleep(std::clamp(left, std::chrono::milliseconds(1), longest));
+    if (!visit.over()) decided = waiting.poll();
+  }
+  if (!decided)
+    throw Fault{.status = 503,
+                .code = "backend_error",
+                .message = "the gateway is closing; nothing was stored",
+                .retryable = true};
+  co_return placed_of(waiting, specs, must_of(std::move(*decided), envelopes));
+}
+
+/// A job that is stored in several queues' batch as pending, which no worker sees.
+struct Staged {
+  JobIdText id;
+  bool runs = false;  ///< it is to be made available
+};
+
+/// What was staged becomes available. One that another client has cancelled meanwhile stays so.
+void release(Desk& desk, const std::vector<Staged>& staged) {
+  std::optional<Error> failed;
+  for (const Staged& job : staged) {
+    if (!job.runs) continue;
+    const Status done = desk.producer().activate(job.id.view());
+    if (!done && done.code() != Code::kWrongState && done.code() != Code::kNotFound)
+      failed = done.error();
+  }
+  if (failed) throw fault_of(*failed);
+}
+
+/// Jobs of several queues: each queue takes all of its jobs or none, as pending ones that no worker
+/// sees. When all are in they are made available; when a queue refuses, the others' are cancelled.
+/// A job that was there already is neither. A replaced job could not be brought back, so that is
+/// refused.
+asio::awaitable<std::vector<Placed>> put_across(Desk& desk, const std::vector<JobSpec>& specs,
+                                                std::span<const Envelope> envelopes,
+                                                Deadline deadline, Visit& visit) {
+  std::map<std::string_view, std::vector<std::size_t>> queues;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].unique != nullptr && specs[i].unique->on_conflict() >= OnConflict::kReplace)
+      throw unsupported(
+          "a batch over several queues cannot replace unique jobs; send a batch for each queue");
+    queues[specs[i].queue].push_back(i);
+  }
+  std::vector<Placed> placed(specs.size());
+  std::vector<Staged> staged;
+  std::exception_ptr refused;
+  try {
+    for (const auto& [queue, places] : queues) {
+      std::vector<JobSpec> group;
+      for (const std::size_t i : places) {
+        group.push_back(specs[i]);
+        group.back().pending |= specs[i].scheduled_at_ms <= desk.now_ms();
+      }
+      const auto got = co_await put_in_one(desk, group, envelopes, deadline, visit);
+      for (std::size_t n = 0; n < places.size(); ++n) {
+        placed[places[n]] = got[n];
+        if (!got[n].there)
+          staged.push_back({got[n].id, group[n].pending && !specs[places[n]].pending});
+      }
+    }
+  } catch (...) {
+    refused = std::current_exception();
+  }
+  if (refused) {
+    for (const Staged& job : staged) (void)desk.producer().cancel(job.id.view());
+    std::rethrow_exception(refused);
+  }
+  release(desk, staged);
+  co_return placed;
+}
+
+}  // namespace
+
+asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
+                                         std::span<const Envelope> envelopes,
+                                         std::chrono::milliseconds patience, Visit& visit) {
+  const bool one_queue = std::ranges::all_of(
+      specs, [&](const JobSpec& spec) { return spec.queue == specs.front().queue; });
+  const Deadline deadline(patience);
+  std::vector<Placed> placed;
+  if (one_queue)
+    placed = co_await put_in_one(desk, specs, envelopes, deadline, visit);
+  else
+    placed = co_await put_across(desk, specs, envelopes, deadline, visit);
+  desk.hall.jobs_came();
+  co_return placed;
+}
+
+}  // namespace ojs_shm::gateway

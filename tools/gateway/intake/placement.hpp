@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/gateway/routes/exchange.hpp"
+#include "tools/gateway/serving/desk.hpp"
+#include "tools/gateway/serving/visit.hpp"
+#include "worker_api/json/envelope.hpp"
+
+namespace ojs_shm::gateway {
+
+/// What became of a job: it is stored, or one of its unique key was there already.
+struct Placed {
+  JobIdText id;
+  bool there = false;
+};
+
+/// What the envelope must fulfil here, and its tenant. Throws a Fault.
+void admit(Desk& desk, const Request& request, Envelope& envelope);
+/// Of a body that was checked. Throws a Fault.
+Envelope read_one_of_many(Desk& desk, const Request& request, std::string_view text);
+
+/// Jobs of one queue, all or none, for which there is room now. Throws a Fault.
+std::vector<Placed> put_at_once(Desk& desk, const std::vector<JobSpec>& specs,
+                                std::span<const Envelope> envelopes);
+/// Jobs of any queues, all or none, for which it waits so long. Throws a Fault.
+boost::asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
+                                                std::span<const Envelope> envelopes,
+                                                std::chrono::milliseconds patience, Visit& visit);
+/// The job, as the reply to its enqueue has it.
+void append_placed(std::string& out, Desk& desk, const Envelope& envelope, const Placed& placed);
+
+}  // namespace ojs_shm::gateway

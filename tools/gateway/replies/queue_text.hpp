@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <ojs_shm/observer.hpp>
+
+#include "tools/gateway/serving/desk.hpp"
+#include "worker_api/json/envelope_json.hpp"
+
+namespace ojs_shm::gateway {
+
+/// "active" or "paused".
+std::string_view status_of(const QueueInfo& queue);
+/// The jobs of each state: those in the segment, and of ended ones all there ever were.
+void write_counts(json::ObjectWriter& writer, const QueueInfo& queue);
+/// "created_at", where the segment knows it.
+void write_created(json::ObjectWriter& writer, const QueueInfo& queue);
+/// {"name","status","paused","depth",... counts}.
+std::string queue_text(const QueueInfo& queue);
+/// The queue of that name; throws a Fault when there is none.
+QueueInfo queue_of(Desk& desk, const std::string& name);
+void pause_queue(Desk& desk, const std::string& name, bool paused);
+/// Takes settings of a queue as JSON: those of the segment, and limits named concurrency and
+/// rate_limit. Throws a Fault.
+void configure_queue(Desk& desk, const std::string& name, std::string_view settings);
+
+}  // namespace ojs_shm::gateway

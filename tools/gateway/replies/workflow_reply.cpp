@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/replies/workflow_reply.hpp"
+
+#include "tools/gateway/replies/job_reply.hpp"
+#include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/serving/hall.hpp"
+
+namespace ojs_shm::gateway {
+
+Fault invalid_workflow(const Error& error) {
+  Fault fault = fault_of(error);
+  if (error.code != Code::kInvalid || error.subject == "json") return fault;
+  fault.code = "invalid_workflow";
+  fault.message = "Workflow validation failed: " + error.message;
+  fault.details.emplace_back("validation_errors", "[" + object([&](json::ObjectWriter& writer) {
+                                                    writer.text("path", error.subject);
+                                                    writer.text("message", error.message);
+                                                  }) + "]");
+  return fault;
+}
+
+void give_tenant_to_all(std::string_view tenant, WorkflowText& workflow) {
+  for (const Envelope& job : workflow.jobs)
+    if (!job.tenant.empty() && job.tenant != tenant)
+      throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
+                            "meta.tenant_id");
+  if (!workflow.spec.tenant.empty() && workflow.spec.tenant != tenant)
+    throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
+                          "meta.tenant_id");
+  workflow.spec.tenant = tenant;
+}
+
+namespace {
+
+const WorkflowStep* first_job_of(const WorkflowStep& step) {
+  if (step.kind == WorkflowKind::kJob) return &step;
+  return step.steps.empty() ? nullptr : first_job_of(step.steps.front());
+}
+
+}  // namespace
+
+Reply create_workflow(Desk& desk, const WorkflowSpec& spec, bool first_job) {
+  auto created = desk.producer().create_workflow(spec);
+  if (!created) throw invalid_workflow(created.error());
+  desk.hall.jobs_came();
+  const WorkflowInfo workflow = must(desk.observer.workflow(*created));
+  Reply reply{.status = 201};
+  reply.headers.emplace_back("Location", "/ojs/v1/workflows/" + *created);
+  const std::string text = print_workflow(workflow);
+  if (!first_job) {
+    reply.body = wrapped_and_flat("workflow", text);
+    return reply;
+  }
+  const WorkflowStep* first = first_job_of(workflow.root);
+  const auto job = desk.observer.get(first == nullptr ? "" : first->job_id);
+  reply.body = "{\"workflow\":" + text + "}";
+  if (job) reply.body = joined("{\"job\":" + job_text(desk, *job) + "}", reply.body);
+  return reply;
+}
+
+}  // namespace ojs_shm::gateway

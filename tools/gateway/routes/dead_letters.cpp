@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Dead letters: jobs that failed for good and are kept for an operator.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/replies/job_reply.hpp"
+#include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/routes/fault.hpp"
+#include "tools/gateway/routes/handlers.hpp"
+#include "tools/gateway/routes/paging.hpp"
+#include "tools/gateway/serving/hall.hpp"
+#include "worker_api/json/retention_text.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+constexpr std::uint32_t kMostDeadLetters = 1U << 24;  // as many as a segment has slots
+
+/// What a query or a body may choose dead letters by.
+constexpr std::array<std::string_view, 6> kChoosing = {"queue", "type",  "error_type",
+                                                       "since", "until", "older_than"};
+
+/// Never 0, which would choose all.
+std::uint64_t moment(std::string_view name, const std::string& text) {
+  const ParsedMs parsed = parse_time(text, 0);
+  if (!parsed || parsed.ms < 0 || text.starts_with('+'))
+    throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
+                          std::string(name));
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
+}
+
+/// `since` and `until` are of when they were discarded. Source: ojs-dead-letter 6.2, 9.1.
+void choose(JobFilter& filter, std::string_view name, const std::string& value) {
+  if (name == "queue") filter.queue = value;
+  if (name == "type") filter.type = value;
+  if (name == "error_type") filter.error_type = value;
+  const auto until = [&](std::uint64_t ms) {
+    filter.ended_before_ms =
+        filter.ended_before_ms == 0 ? ms : std::min(filter.ended_before_ms, ms);
+  };
+  if (name == "since") filter.ended_from_ms = std::max(filter.ended_from_ms, moment(name, value));
+  if (name == "until") until(moment(name, value) + 1);
+  if (name == "older_than") until(moment(name, value));
+}
+
+/// Which dead letters a request is about, as far as its query says it.
+JobFilter wanted(const Request& request) {
+  JobFilter filter{.dead_letter = true};
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    filter.tenant = std::string(tenant);
+  for (const std::string_view name : kChoosing)
+    if (const std::string* value = request.asked(std::string(name))) choose(filter, name, *value);
+  return filter;
+}
+
+/// The oldest jobs first.
+JobPage some(Desk& desk, const Request& request, std::size_t offset, std::size_t limit) {
+  return desk.observer.page(
+      {.filter = wanted(request), .falls = false, .offset = offset, .limit = limit});
+}
+
+Reply list(Desk& desk, const Request& request) {
+  const Slice slice = Slice::of(request);
+  return ok(slice.list("jobs", some(desk, request, slice.offset, slice.limit),
+                       [&](const JobInfo& job) { return job_text(desk, job); }));
+}
+
+Reply list_for_admin(Desk& desk, const Request& request) {
+  const Page page = Page::of(request);
+  return ok(page.list(some(desk, request, page.begin(), page.per_page),
+                      [&](const JobInfo& job) { return job_text(desk, job); }));
+}
+
+Reply retry(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
+  job_of(desk, request, id);
+  must_from("discarded", desk.admin.retry_dead(id), id);
+  desk.hall.jobs_came();
+  const std::string change = object([&](json::ObjectWriter& writer) {
+    writer.text("re_enqueued_at", print_timestamp(desk.now_ms()));
+  });
+  return ok(wrapped_and_flat("job", joined(job_text(desk, job_of(desk, request, id)), change)));
+}
+
+Reply remove(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
+  job_of(desk, request, id);
+  must_from("discarded", desk.admin.drop_dead(id), id);
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.boolean("deleted", true);
+    writer.text("job_id", id);
+  }));
+}
+
+Reply remove_for_admin(Desk& desk, const Request& request) {
+  remove(desk, request);
+  return {.status = 204};
+}
+
+void write_tally(json::ObjectWriter& writer, std::string_view name,
+                 const std::map<std::string, std::int64_t>& tally) {
+  json::ObjectWriter inner(writer.open(name));
+  for (const auto& [key, jobs] : tally) inner.number(key, jobs);
+  inner.close();
+}
+
+Reply stats(Desk& desk, const Request& request) {
+  const std::vector<JobInfo> jobs = desk.observer.list(wanted(request));
+  std::map<std::string, std::int64_t> queues, types, errors;
+  std::uint64_t oldest = 0, newest = 0;
+  for (const JobInfo& job : jobs) {
+    ++queues[job.queue];
+    ++types[job.type];
+    if (!job.errors.empty()) ++errors[std::string(error_type(job.errors.back()))];
+    if (oldest == 0 || job.discarded_at_ms < oldest) oldest = job.discarded_at_ms;
+    newest = std::max(newest, job.discarded_at_ms);
+  }
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.number("total", static_cast<std::int64_t>(jobs.size()));
+    write_tally(writer, "by_queue", queues);
+    write_tally(writer, "by_type", types);
+    write_tally(writer, "by_error_type", errors);
+    for (const auto& [name, at] : {std::pair("oldest_at", oldest), std::pair("newest_at", newest)})
+      if (at != 0)
+        writer.text(name, print_timestamp(at));
+      else
+        writer.value(name, "null");
+    writer.value("retention", print_dead_retention(desk.observer.segment_info()));
+  }));
+}
+
+Reply get_retention(Desk& desk, const Request&) {
+  return ok("{\"retention\":" + print_dead_retention(desk.observer.segment_info()) + '}');
+}
+
+/// {"max_age": a duration, "max_count": a number}, at the top or as the configuration has it; null:
+/// without limit. What is left out stays.
+Reply set_retention(Desk& desk, const Request& request) {
+  const Body whole(request);
+  const auto outer = whole.object("dead_letter");
+  const auto inner = outer ? outer->object("retention") : whole.object("retention");
+  const Body& body = inner ? *inner : whole;
+  const auto unlimited = [&body](std::string_view name) {
+    return std::ranges::any_of(body.members(), [&](const json::Member& member) {
+      return member.name == name && json::kind_of(member.value) == json::Kind::kNull;
+    });
+  };
+  DeadLetterRetention wanted;
+  if (const auto age = body.text("max_age")) {
+    const ParsedMs parsed = parse_duration(*age);
+    if (!parsed) throw invalid_request("max_age must be a duration such as P180D", "max_age");
+    wanted.max_age_ms = static_cast<std::uint64_t>(parsed.ms);
+  }
+  if (const auto most = body.whole("max_count", 0, kMostDeadLetters)) wanted.max_count = *most;
+  if (unlimited("max_age")) wanted.max_age_ms = 0;
+  if (unlimited("max_count")) wanted.max_count = 0;
+  if (!wanted.max_age_ms && !wanted.max_count)
+    throw invalid_request("give max_age, such as \"P180D\", or max_count", "max_age");
+  must(desk.admin.set_dead_retention(wanted));
+  return get_retention(desk, request);
+}
+
+Reply get_one(Desk& desk, const Request& request) {
+  const JobInfo job = job_of(desk, request, request.names[0]);
+  if (!job.dead_letter) throw not_found("dead_letter", request.names[0]);
+  return ok(wrapped_and_flat("job", job_text(desk, job)));
+}
+
+/// What query and body choose: {"filter": {...}}, or the same at the top. What says nothing is refused,
+/// for it was meant to keep some out.
+JobFilter chosen(const Request& request) {
+  const auto check = [](const std::string& name, std::string_view value) {
+    if (std::ranges::find(kChoosing, name) == kChoosing.end() || value.empty())
+      throw invalid_request(fmt::format("{} chooses no dead letters", name), name);
+  };
+  for (const auto& [name, value] : request.query)
+    if (name != "confirm") check(name, value);
+  const Body body(request);
+  JobFilter filter = wanted(request);
+  const auto take = [&](const Body& from, bool is_filter) {
+    for (const json::Member& member : from.members()) {
+      if (!is_filter && (member.name == "filter" || member.name == "confirm")) continue;
+      const std::string value = from.text(member.name).value_or("");
+      check(member.name, value);
+      choose(filter, member.name, value);
+    }
+  };
+  take(body, false);
+  if (const auto inner = body.object("filter"))
+    take(*inner, true);
+  else if (std::ranges::any_of(body.members(),
+                               [](const auto& each) { return each.name == "filter"; }))
+    throw invalid_request("filter chooses no dead letters", "filter");
+  return filter;
+}
+
+Reply in_bulk(Desk& desk, const JobFilter& filter, BulkAction action, std::string_view count) {
+  const BulkReport report = must(desk.admin.bulk(action, filter));
+  desk.hall.jobs_came();
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.number(count, static_cast<std::int64_t>(report.done));
+    writer.number("matched", static_cast<std::int64_t>(report.matched));
+    writer.number("skipped", static_cast<std::int64_t>(report.skipped));
+  }));
+}
+
+Reply retry_all(Desk& desk, const Request& request) {
+  return in_bulk(desk, chosen(request), BulkAction::kRetryDead, "retried");
+}
+Reply purge(Desk& desk, const Request& request) {
+  return in_bulk(desk, chosen(request), BulkAction::kDropDead, "purged");
+}
+/// Source: ojs-admin-api 11.3.
+Reply purge_for_admin(Desk& desk, const Request& request) {
+  if (!Body(request).flag("confirm").value_or(false))
+    throw invalid_request("dead letters are purged only with \"confirm\": true", "confirm");
+  return purge(desk, request);
+}
+
+}  // namespace
+
+std::span<const Route> dead_letter_routes() {
+  // clang-format off
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/dead-letter", Scope::kRead, &list, {"", "DeadLetters"}, Pace::kSlow},
+      {"GET", "/ojs/v1/dead-letter/stats", Scope::kRead, &stats, {"", "DeadLetterStats"}, Pace::kSlow},
+      {"POST", "/ojs/v1/dead-letter/purge", Scope::kAdmin, &purge, {"SomeDeadLetters", "Dropped"}, Pace::kSlow},
+      {"POST", "/ojs/v1/dead-letter/retry", Scope::kAdmin, &retry_all, {"SomeDeadLetters", "Retried"}, Pace::kSlow},
+      {"GET", "/ojs/v1/dead-letter/retention", Scope::kRead, &get_retention, {"", "Retention"}},
+      {"PUT", "/ojs/v1/dead-letter/retention", Scope::kAdmin, &set_retention, {"NewRetention", "Retention"}},
+      {"GET", "/ojs/v1/admin/dead-letter/retention", Scope::kRead, &get_retention, {"", "Retention"}},
+      {"PUT", "/ojs/v1/admin/dead-letter/retention", Scope::kAdmin, &set_retention, {"NewRetention", "Retention"}},
+      {"DELETE", "/ojs/v1/dead-letter", Scope::kAdmin, &purge, {"SomeDeadLetters", "Dropped"}, Pace::kSlow},
+      {"GET", "/ojs/v1/dead-letter/{id}", Scope::kRead, &get_one, {"", "ShownJob"}},
+      {"POST", "/ojs/v1/dead-letter/{id}/retry", Scope::kWrite, &retry, {"", "ShownJob"}},
+      {"DELETE", "/ojs/v1/dead-letter/{id}", Scope::kWrite, &remove, {"", "DeletedJob"}},
+      {"GET", "/ojs/v1/admin/dead-letter", Scope::kRead, &list_for_admin, {"", "JobPage"}, Pace::kSlow},
+      {"DELETE", "/ojs/v1/admin/dead-letter", Scope::kAdmin, &purge_for_admin, {"ConfirmedDeadLetters", "Dropped"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/dead-letter/stats", Scope::kRead, &stats, {"", "DeadLetterStats"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/dead-letter/{id}/retry", Scope::kAdmin, &retry, {"", "ShownJob"}},
+      {"DELETE", "/ojs/v1/admin/dead-letter/{id}", Scope::kAdmin, &remove_for_admin},
+  };
+  // clang-format on
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

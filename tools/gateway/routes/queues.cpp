@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queues, for clients: list, numbers, pause and resume.
+#include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/replies/job_reply.hpp"
+#include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/replies/queue_text.hpp"
+#include "tools/gateway/routes/fault.hpp"
+#include "tools/gateway/routes/handlers.hpp"
+#include "tools/gateway/routes/paging.hpp"
+#include "tools/gateway/serving/hall.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+Reply list(Desk& desk, const Request& request) {
+  return ok(Slice::of(request).list("queues", desk.observer.queues(), queue_text));
+}
+
+Reply get(Desk& desk, const Request& request) {
+  const QueueInfo queue = queue_of(desk, request.names[0]);
+  return ok(wrapped_and_flat("queue", joined(queue_text(queue), print_queue_policy(queue))));
+}
+
+/// One reply that the suites, three clients and the command line of OJS each read in their way.
+Reply stats(Desk& desk, const Request& request) {
+  const QueueInfo queue = queue_of(desk, request.names[0]);
+  const std::string own = queue_text(queue);
+  const std::string stats = joined("{\"queue\":" + quoted(queue.name) + "}", own);
+  const std::string at = "{\"computed_at\":" + quoted(print_timestamp(desk.now_ms())) + "}";
+  if (const std::string* shape = request.asked("shape"); shape != nullptr && *shape == "binding")
+    return ok(joined("{\"queue\":" + quoted(queue.name) + ",\"stats\":" + stats + "}", at));
+  return ok(joined(joined("{\"queue\":" + own + ",\"stats\":" + stats + "}", own), at));
+}
+
+Reply set_paused(Desk& desk, const std::string& name, bool paused) {
+  pause_queue(desk, name, paused);
+  const std::string queue = queue_text(queue_of(desk, name));
+  const std::string when = object([&](json::ObjectWriter& writer) {
+    writer.text("name", name);
+    writer.boolean("paused", paused);
+    writer.text("status", paused ? "paused" : "active");
+    writer.text(paused ? "paused_at" : "resumed_at", print_timestamp(desk.now_ms()));
+  });
+  return ok(joined("{\"queue\":" + queue + "}", when));
+}
+
+Reply pause(Desk& desk, const Request& request) { return set_paused(desk, request.names[0], true); }
+Reply resume(Desk& desk, const Request& request) {
+  return set_paused(desk, request.names[0], false);
+}
+
+Reply create(Desk& desk, const Request& request) {
+  const Body body(request);
+  const std::string name = body.required_text("name");
+  configure_queue(desk, name, body.object());
+  Reply reply = ok(wrapped_and_flat("queue", queue_text(queue_of(desk, name))));
+  reply.status = 201;
+  reply.headers.emplace_back("Location", "/ojs/v1/queues/" + name);
+  return reply;
+}
+
+/// {"strategy": "reject" (also without a body) or "discard"}. Source: ojs-queue-config 5.3.
+Reply remove(Desk& desk, const Request& request) {
+  const std::string& name = request.names[0];
+  queue_of(desk, name);
+  const Body body(request);
+  const std::string strategy = body.text("strategy").value_or("reject");
+  if (strategy == "move")
+    throw unsupported(
+        "jobs cannot be moved to another queue: reject refuses while there are unfinished jobs, "
+        "discard discards them");
+  if (strategy != "reject" && strategy != "discard")
+    throw invalid_request("strategy must be reject or discard", "strategy");
+  const std::uint64_t jobs =
+      must(desk.admin.delete_queue(
+               name, strategy == "discard" ? QueueDeletion::kDiscard : QueueDeletion::kReject),
+           name);
+  desk.hall.jobs_came();
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.boolean("deleted", true);
+    writer.text("queue", name);
+    writer.text("name", name);
+    writer.text("strategy", strategy);
+    writer.number("jobs_affected", static_cast<std::int64_t>(jobs));
+    writer.text("state", "deleted");
+  }));
+}
+
+/// The waiting jobs of each priority. Source: ojs-priority 10.3.
+Reply priority_stats(Desk& desk, const Request& request) {
+  const QueueInfo queue = queue_of(desk, request.names[0]);
+  std::uint64_t total = 0;
+  for (const auto& [priority, jobs] : queue.available_by_priority) total += jobs;
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.text("queue", queue.name);
+    json::ObjectWriter levels(writer.open("counts_by_priority"));
+    for (const auto& [priority, jobs] : queue.available_by_priority)
+      levels.number(std::to_string(priority), static_cast<std::int64_t>(jobs));
+    levels.close();
+    writer.number("total", static_cast<std::int64_t>(total));
+    writer.value("distribution", array_of(queue.available_by_priority, [](const auto& level) {
+                   return object([&](json::ObjectWriter& each) {
+                     each.number("priority", level.first);
+                     each.number("count", static_cast<std::int64_t>(level.second));
+                   });
+                 }));
+  }));
+}
+
+}  // namespace
+
+std::span<const Route> queue_routes() {
+  // clang-format off
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/queues", Scope::kRead, &list, {"", "QueueList"}, Pace::kSlow},
+      {"POST", "/ojs/v1/queues", Scope::kAdmin, &create, {"NewQueue", "CreatedQueue"}, Pace::kSlow},
+      {"GET", "/ojs/v1/queues/{name}", Scope::kRead, &get, {"", "ShownQueue"}, Pace::kSlow},
+      {"DELETE", "/ojs/v1/queues/{name}", Scope::kAdmin, &remove, {"QueueDeletion", "DeletedQueue"}, Pace::kSlow},
+      {"GET", "/ojs/v1/queues/{name}/stats", Scope::kRead, &stats, {"", "QueueStats"}, Pace::kSlow},
+      {"GET", "/ojs/v1/queues/{name}/priority-stats", Scope::kRead, &priority_stats, {"", "LevelStats"}, Pace::kSlow},
+      {"POST", "/ojs/v1/queues/{name}/pause", Scope::kAdmin, &pause, {"", "PausedQueue"}, Pace::kSlow},
+      {"POST", "/ojs/v1/queues/{name}/resume", Scope::kAdmin, &resume, {"", "PausedQueue"}, Pace::kSlow},
+  };
+  // clang-format on
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

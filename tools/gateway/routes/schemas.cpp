@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Schemas by their URI. Source: ojs-http-binding 15.
+#include "tools/gateway/description/openapi.hpp"
+#include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/replies/job_reply.hpp"
+#include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/routes/fault.hpp"
+#include "tools/gateway/routes/handlers.hpp"
+#include "tools/gateway/routes/paging.hpp"
+#include "tools/gateway/serving/hall.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+std::string schema_text(const SchemaEntry& entry, bool whole) {
+  return object([&](json::ObjectWriter& writer) {
+    writer.text("uri", entry.uri);
+    writer.text("type", entry.type);
+    writer.number("version", entry.version);
+    if (whole) writer.value("schema", entry.schema);
+    writer.text("created_at", print_timestamp(entry.created_at_ms));
+  });
+}
+
+Reply list(Desk& desk, const Request& request) {
+  return ok(
+      Slice::of(request).list("schemas", desk.hall.schemas().all(),
+                              [](const SchemaEntry& entry) { return schema_text(entry, false); }));
+}
+
+Reply put(Desk& desk, const Request& request) {
+  const Body body(request);
+  SchemaEntry entry;
+  entry.uri = body.required_text("uri");
+  entry.type = body.required_text("type");
+  entry.version = body.integer("version").value_or(1);
+  const auto schema = body.object("schema");
+  if (!schema) throw invalid_request("schema must be an object", "schema");
+  entry.schema = json::compact(*body.raw("schema"));
+  entry.created_at_ms = desk.now_ms();
+  Reply reply = ok("{\"schema\":" + schema_text(entry, false) + "}");
+  reply.status = 201;
+  if (!desk.hall.schemas().put(std::move(entry)))
+    throw unsupported("this gateway keeps at most 1000 schemas; delete one first");
+  return reply;
+}
+
+Reply get(Desk& desk, const Request& request) {
+  const auto entry = desk.hall.schemas().find(request.names[0]);
+  if (!entry) throw not_found("schema", request.names[0]);
+  return ok("{\"schema\":" + schema_text(*entry, true) + "}");
+}
+
+Reply remove(Desk& desk, const Request& request) {
+  if (!desk.hall.schemas().remove(request.names[0])) throw not_found("schema", request.names[0]);
+  return ok("{\"deleted\":true,\"uri\":" + quoted(request.names[0]) + "}");
+}
+
+Reply openapi(Desk& desk, const Request&) {
+  Reply reply = ok(openapi_text(Router(desk.hall.options().test_hooks).routes()));
+  reply.content_type = "application/json";
+  return reply;
+}
+
+}  // namespace
+
+std::span<const Route> schema_routes() {
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/schemas", Scope::kRead, &list, {"", "SchemaList"}},
+      {"POST", "/ojs/v1/schemas", Scope::kWrite, &put, {"NewSchema", "OneSchema"}},
+      {"GET", "/ojs/v1/schemas/{uri}", Scope::kRead, &get, {"", "OneSchema"}},
+      {"DELETE", "/ojs/v1/schemas/{uri}", Scope::kWrite, &remove, {"", "Deleted"}},
+      {"GET", "/ojs/v1/openapi.json", Scope::kNone, &openapi, {"", "Description"}, Pace::kSlow},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The segment's numbers over time, for the dashboard and its like, and what a token may do.
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "tools/gateway/replies/job_reply.hpp"
+#include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/routes/fault.hpp"
+#include "tools/gateway/routes/handlers.hpp"
+#include "tools/gateway/routes/paging.hpp"
+#include "tools/gateway/serving/hall.hpp"
+#include "tools/gateway/serving/shift.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::chrono::seconds kHeartbeat{15};
+constexpr std::uint64_t kHourMs = 3'600'000;
+
+/// RFC 3339 in the query; nothing: it was not asked for.
+std::optional<std::uint64_t> moment_asked(const Request& request, const std::string& name) {
+  const std::string* asked = request.asked(name);
+  if (asked == nullptr) return {};
+  const ParsedMs parsed = parse_timestamp(*asked);
+  if (!parsed || parsed.ms < 0)
+    throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
+                          name);
+  return static_cast<std::uint64_t>(parsed.ms);
+}
+
+Reply history(Desk& desk, const Request& request) {
+  StatsLog::Span span;
+  if (const std::string* asked = request.asked("period")) {
+    const ParsedMs parsed = parse_duration(*asked);
+    if (!parsed || parsed.ms < static_cast<std::int64_t>(StatsLog::kStepMs))
+      throw invalid_request("period must be a duration of at least 5s, such as 1m, 5m, 1h or 1d",
+                            "period");
+    span.period = *asked;
+    span.period_ms = static_cast<std::uint64_t>(parsed.ms);
+  }
+  if (const std::string* queue = request.asked("queue"); queue != nullptr && !queue->empty())
+    throw unsupported("the past of one queue is not kept; leave queue out");
+  const std::uint64_t now = desk.now_ms();
+  span.since_ms = moment_asked(request, "since").value_or(now - std::min(now, kHourMs));
+  span.until_ms = moment_asked(request, "until").value_or(now);
+  if (span.since_ms > span.until_ms) throw invalid_request("since is after until", "since");
+  return ok(desk.hall.stats().history(span));
+}
+
+/// Its place among those that are woken, and the word to the log that it is there.
+class Watcher {
+ public:
+  Watcher(Hall& hall, Visit& visit) : stats_(hall.stats()), list_(visit.shift().listeners()) {
+    stats_.join();
+    place_ = list_.insert(list_.end(), &visit);
+    hall.watchers_came();
+  }
+  ~Watcher() {
+    list_.erase(place_);
+    stats_.leave();
+  }
+  Watcher(const Watcher&) = delete;
+
+ private:
+  StatsLog& stats_;
+  std::list<Visit*>& list_;
+  std::list<Visit*>::iterator place_;
+};
+
+asio::awaitable<void> stream(Desk& desk, const Request&, Visit& visit) {
+  std::uint64_t seen = desk.hall.stats().latest().number;
+  const Watcher watcher(desk.hall, visit);
+  co_await visit.begin_stream();
+  auto said = std::chrono::steady_clock::now();
+  while (!visit.over()) {
+    const StatsLog::Look look = desk.hall.stats().latest();
+    const auto now = std::chrono::steady_clock::now();
+    if (look.number != seen) {
+      co_await visit.send(
+          fmt::format("id: {}\nevent: metrics\ndata: {}\n\n", look.number, *look.text));
+      said = now;
+      seen = look.number;
+    } else if (now - said >= kHeartbeat) {
+      co_await visit.send(":heartbeat\n\n");
+      said = now;
+    }
+    if (desk.hall.stats().latest().number == seen)
+      co_await visit.sleep(std::chrono::duration_cast<std::chrono::milliseconds>(
+          kHeartbeat - (std::chrono::steady_clock::now() - said)));
+  }
+  if (visit.closing()) co_await visit.send("event: server.shutdown\ndata: {}\n\n");
+}
+
+Reply waits(Desk& desk, const Request&) {
+  return ok("{\"items\":" + print_waits(desk.observer.waits()) + "}");
+}
+
+/// What the request's token grants, so that a page shows no button that is refused.
+Reply access(Desk& desk, const Request& request) {
+  const Tokens& tokens = desk.hall.tokens();
+  const auto scopes = tokens.scopes_for(request.header("authorization"));
+  if (scopes.empty()) {
+    Fault fault{.status = 401, .code = "unauthorized"};
+    fault.message = "this gateway asks for a bearer token that it knows";
+    fault.headers.emplace_back("WWW-Authenticate", "Bearer");
+    throw fault;
+  }
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.boolean("tokens", !tokens.empty());
+    writer.value("scopes", array_of(scopes, quoted));
+    writer.text("segment", desk.hall.options().where.name);
+    writer.text("version", library_version());
+  }));
+}
+
+}  // namespace
+
+std::span<const Route> stats_routes() {
+  static const Route kRoutes[] = {
+      {"GET", "/ojs/v1/admin/stats/history", Scope::kRead, &history, {"", "StatsHistory"}},
+      {"GET", "/ojs/v1/admin/stats/stream", Scope::kRead, &stream},
+      {"GET", "/ojs/v1/admin/waits", Scope::kRead, &waits, {"", "WaitList"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/access", Scope::kNone, &access, {"", "Access"}},
+  };
+  return kRoutes;
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/serving/request_parser.hpp"
+
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/field.hpp>
+#include <iterator>
+#include <utility>
+
+namespace ojs_shm::gateway {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+namespace {
+
+constexpr std::size_t kLongestId = 128;
+
+/// Only these matter to a handler, and X-Request-ID.
+constexpr std::pair<http::field, std::string_view> kHeaders[] = {
+    {http::field::authorization, "authorization"},
+    {http::field::content_type, "content-type"},
+    {http::field::accept, "accept"},
+    {http::field::accept_encoding, "accept-encoding"},
+    {http::field::host, "host"},
+    {http::field::origin, "origin"},
+};
+constexpr std::string_view kOwnHeaders[] = {"ojs-version", "x-ojs-tenant", "ojs-block-timeout",
+                                            "last-event-id", "idempotency-key"};
+
+std::string_view name_for_handlers(http::field field, beast::string_view name) {
+  for (const auto& [known, text] : kHeaders)
+    if (field == known) return text;
+  if (field != http::field::unknown) return {};
+  for (const std::string_view own : kOwnHeaders)
+    if (beast::iequals(name, {own.data(), own.size()})) return own;
+  return {};
+}
+
+}  // namespace
+
+void RequestParser::on_request_impl(http::verb, Text method_text, Text target, int, Failure&) {
+  request_.method.assign(method_text.data(), method_text.size());
+  target_.assign(target.data(), target.size());
+  request_.headers.reserve(std::size(kHeaders));
+}
+
+void RequestParser::on_field_impl(Field field, Text name, Text value, Failure&) {
+  if (value.empty() || is_header_done()) return;  // behind the body
+  if (const std::string_view known = name_for_handlers(field, name); !known.empty())
+    request_.headers.emplace_back(known, std::string(value));
+  else if (field == http::field::expect)
+    expects_continue_ = expects_continue_ || beast::iequals(value, "100-continue");
+  else if (request_.id.empty() && value.size() <= kLongestId &&
+           beast::iequals(name, "X-Request-ID"))
+    request_.id.assign(value.data(), value.size());
+}
+
+void RequestParser::on_body_init_impl(const boost::optional<std::uint64_t>& length, Failure&) {
+  if (length) request_.body.reserve(*length);  // not above the limit, which was looked at
+}
+
+std::size_t RequestParser::on_body_impl(Text piece, Failure&) {
+  request_.body.append(piece.data(), piece.size());
+  return piece.size();
+}
+
+std::size_t RequestParser::on_chunk_body_impl(std::uint64_t, Text piece, Failure& failed) {
+  return on_body_impl(piece, failed);
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Server-sent events: what happens, as it happens.
+#include "tools/gateway/streams/event_stream.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "tools/gateway/serving/hall.hpp"
+#include "tools/gateway/replies/job_reply.hpp"
+#include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/serving/shift.hpp"
+#include "worker_api/json/time_text.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kHeartbeat{15};
+constexpr std::size_t kPiece = 256;
+/// Beyond this age an event is on the tape of anyone who joins.
+constexpr std::chrono::milliseconds kSettled{100};
+
+/// A listener of the tape; gives its place up at the end.
+class Listener {
+ public:
+  Listener(Hall& hall, Visit& visit, std::string_view after)
+      : tape_(hall.tape()), list_(visit.shift().listeners()) {
+    at_ = tape_.join(after, gap_);
+    place_ = list_.insert(list_.end(), &visit);
+    hall.listeners_came();
+  }
+  ~Listener() {
+    list_.erase(place_);
+    tape_.leave();
+  }
+  Listener(const Listener&) = delete;
+  const Tape::Gap& first_gap() const { return gap_; }
+  void begin_again(std::string_view after) {
+    at_ = tape_.join(after, gap_);
+    tape_.leave();
+  }
+  auto read(Tape::Gap& gap) { return tape_.read(at_, kPiece, gap); }
+
+ private:
+  Tape& tape_;
+  Tape::Place at_;
+  std::list<Visit*>& list_;
+  std::list<Visit*>::iterator place_;
+  Tape::Gap gap_;
+};
+
+std::string system_piece(Desk& desk, std::string_view type, const std::string& data) {
+  const std::string json = object([&](json::ObjectWriter& writer) {
+    writer.text("specversion", "1.0");
+    writer.text("type", type);
+    writer.text("source", "ojs://" + desk.hall.options().where.name);
+    writer.text("time", print_timestamp(desk.now_ms()));
+    writer.value("data", data);
+  });
+  return fmt::format("event: {}\ndata: {}\n\n", type, json);
+}
+
+std::string gap_piece(Desk& desk, std::optional<std::uint64_t> lost,
+                      const std::string& after = {}) {
+  return system_piece(desk, "system.gap", object([&](json::ObjectWriter& data) {
+                        if (!after.empty()) data.text("after", after);
+                        data.value("lost", lost ? std::to_string(*lost) : "null");
+                      }));
+}
+
+/// Behind which event the client wants to go on; empty: it wants what happens from now on.
+std::string last_event_id(const Request& request) {
+  const std::string_view id = request.header("last-event-id");
+  const std::string* after = request.asked("after");
+  return std::string(id.empty() && after != nullptr ? std::string_view(*after) : id);
+}
+
+/// Whether an event is so young that the tape may not have it yet. Its id begins with its milliseconds.
+bool is_young(std::string_view id, std::uint64_t now_ms) {
+  constexpr std::size_t kPrefix = 4, kDigits = 13;  // "evt_", and 12 digits around a hyphen
+  if (!id.starts_with("evt_") || id.size() < kPrefix + kDigits) return false;
+  std::string digits(id.substr(kPrefix, kDigits));
+  std::erase(digits, '-');
+  std::uint64_t ms = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), ms, 16);
+  return now_ms < ms + static_cast<std::uint64_t>(kSettled.count());
+}
+
+constexpr std::string_view kRetry = "retry: 3000\n\n";
+
+/// The job of a stream, if it has ended. Throws a Fault when there is none.
+std::optional<JobInfo> ended_job(Desk& desk, const Request& request, const std::string& id) {
+  JobInfo job = job_of(desk, request, id);
+  return is_terminal(job.state) ? std::optional(std::move(job)) : std::nullopt;
+}
+
+/// What is to be said of a job whose end the tape may have lost; nothing: it goes on.
+std::optional<std::string> lost_end(Desk& desk, const JobStream& of) {
+  const auto job = desk.observer.get(of.job);
+  if (!job) return "";
+  if (!is_terminal(job->state)) return std::nullopt;
+  return of.tell_end(desk, *job);
+}
+
+std::chrono::milliseconds until(Clock::time_point end) {
+  return std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+}
+
+}  // namespace
+
+std::string id_of_end(const std::string& job) { return "evt_" + job + "-state"; }
+
+std::string piece_of(std::string_view id, std::string_view type, std::string_view data) {
+  return fmt::format("id: {}\nevent: {}\ndata: {}\n\n", id, type, data);
+}
+
+std::string piece_of(const Told& told) { return piece_of(told.id, told.type, told.json); }
+
+asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit, EventFilter filter,
+                             std::optional<JobStream> of) {
+  const std::string after = last_event_id(request);
+  Listener listener(desk.hall, visit, after);
+  // An end that comes after this look is on the tape, behind the listener's place.
+  const auto ended = of ? ended_job(desk, request, of->job) : std::nullopt;
+  co_await visit.begin_stream();
+  co_await visit.send(kRetry);
+  if (ended && (after.empty() || after == id_of_end(of->job))) {
+    co_await visit.send(of->tell_end(desk, *ended));
+    co_return;
+  }
+  // The list of events has it, and the tape gets it in a moment; other events may come before.
+  while (listener.first_gap().there && is_young(after, desk.now_ms()) && !visit.over()) {
+    co_await visit.sleep(kSettled);
+    listener.begin_again(after);
+  }
+  if (listener.first_gap().there)
+    co_await visit.send(gap_piece(desk, listener.first_gap().lost, after));
+  auto said = Clock::now();
+  // The end of a job that has ended comes by then, or is behind the client.
+  auto end_by = ended ? said + kSettled : Clock::time_point::max();
+  bool over = false;
+  while (!visit.over()) {
+    Tape::Gap gap;
+    const auto events = listener.read(gap);
+    bool lost = gap.there;
+    std::string pieces;
+    if (gap.there) pieces += gap_piece(desk, gap.lost);
+    for (const auto& told : events) {
+      if (told->lost != 0) {
+        pieces += gap_piece(desk, told->lost);
+        lost = true;
+        continue;
+      }
+      if (filter.lets_pass(*told)) pieces += of ? of->tell(desk, *told) : piece_of(*told);
+      // Of a cron's event the job is one that was in its way.
+      if (of && told->job_id == of->job && !told->type.starts_with("cron.")) over = told->ends_job;
+    }
+    const auto now = Clock::now();
+    // At a heartbeat as well, for events may have been switched off.
+    if (of && !over && (lost || (events.empty() && (now >= end_by || now - said >= kHeartbeat)))) {
+      end_by = Clock::time_point::max();
+      if (const auto end = lost_end(desk, *of)) {
+        pieces += *end;
+        over = true;
+      }
+    }
+    if (pieces.empty() && now - said >= kHeartbeat) pieces = ":heartbeat\n\n";
+    if (!pieces.empty()) {
+      co_await visit.send(pieces);
+      said = now;
+    }
+    if (over && events.size() < kPiece) co_return;  // else the job may have been retried since
+    if (events.empty()) co_await visit.sleep(until(std::min(said + kHeartbeat, end_by)));
+  }
+  if (visit.closing()) co_await visit.send(system_piece(desk, "server.shutdown", "{}"));
+}
+
+}  // namespace ojs_shm::gateway

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/streams/tape.hpp"
+
+#include <algorithm>
+
+#include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/streams/state_changes.hpp"
+#include "worker_api/json/envelope_event.hpp"
+
+namespace ojs_shm::gateway {
+namespace {
+
+bool among(const std::vector<std::string>& wanted, const std::string& text) {
+  return wanted.empty() || std::ranges::find(wanted, text) != wanted.end();
+}
+
+/// "job.*" means all that begins with "job.".
+bool begins_among(const std::vector<std::string>& wanted, const std::string& text) {
+  if (wanted.empty()) return true;
+  return std::ranges::any_of(wanted, [&](const std::string& each) {
+    return each == text ||
+           (each.ends_with('*') && text.starts_with(each.substr(0, each.size() - 1)));
+  });
+}
+
+constexpr std::string_view kStateChanged = "job.state_changed";
+
+std::size_t hash_of(std::string_view id) { return std::hash<std::string_view>()(id); }
+
+}  // namespace
+
+bool EventFilter::lets_pass(const Told& told) const {
+  if (told.type == kStateChanged && !state_changes &&
+      std::ranges::find(types, kStateChanged) == types.end())
+    return false;
+  return begins_among(types, told.type) && begins_among(sources, told.source) &&
+         among(queues, told.queue) && among(jobs, told.job_id) && among(job_types, told.job_type) &&
+         (tenant.empty() || told.tenant == tenant);
+}
+
+/// The event with the trace of its job in its data, and with the worker for whom the segment has no place.
+Told Tape::told_of(const Observer& observer, Event event) {
+  if (event.fence != 0 && event.worker_id.empty())
+    if (auto note = notes_.note_of(event.job_id, event.fence)) event.worker_id = note->worker;
+  Told told;
+  told.id = event.id;
+  told.type = event.type;
+  told.source = event.source;
+  told.queue = event.queue;
+  told.job_id = event.job_id;
+  told.job_type = event.job_type;
+  told.json = print_event(event);
+  told.tenant = event.workflow_tenant;
+  if (event.job_id.empty()) return told;
+  const KnownJob job = jobs_.find(observer, event.job_id);
+  told.tenant = job.tenant;
+  if (told.job_type.empty()) told.job_type = job.type;
+  if (job.trace.empty()) return told;
+  const std::string printed = std::move(told.json);
+  const std::string more = "{\"trace_id\":" + job.trace + "}";
+  told.json = object([&](json::ObjectWriter& writer) {
+    for (const json::Member& member : json::members_of(printed)) {
+      const std::string value(member.value);
+      writer.value(member.name, member.name == "data" ? joined(value, more) : value);
+    }
+  });
+  return told;
+}
+
+void Tape::take_over() {
+  if (!reader_) return;
+  Event event;
+  while (reader_->next(event)) {
+    keep_gap();
+    keep_event(event);
+  }
+  keep_gap();
+}
+
+/// With the change of its job's state behind it, under an id of its own: a listener that comes back
+/// goes on behind either.
+void Tape::keep_event(const Event& event) {
+  Told told = told_of(*observer_, event);
+  told.ends_job = ends_job(event);
+  std::optional<Told> changed;
+  if (const auto change = state_change(jobs_, *observer_, event)) {
+    changed = told;
+    changed->id += "-state";
+    changed->type = kStateChanged;
+    changed->json = print_state_change(*change, event.job_id, event.queue,
+                                       jobs_.find(*observer_, event.job_id), event.time_ms);
+    told.ends_job = false;
+  }
+  keep(std::move(told), 1);
+  if (changed) keep(std::move(*changed), 0);
+}
+
+void Tape::keep(Told told, std::uint64_t weight) {
+  told.position = position_ += weight;
+  kept_.push_back(std::make_shared<const Told>(std::move(told)));
+  if (kept_.size() <= kKept) return;
+  dropped_ = kept_.front()->position;
+  remembered_.emplace_back(hash_of(kept_.front()->id), dropped_);
+  if (remembered_.size() > kRemembered) remembered_.pop_front();
+  kept_.pop_front();
+  ++first_;
+}
+
+/// Events that the segment overwrote since the reader looked last leave a mark in their place.
+void Tape::keep_gap() {
+  const std::uint64_t lost = reader_->lost() - reader_lost_;
+  if (lost == 0) return;
+  reader_lost_ += lost;
+  Told gap;
+  gap.type = "system.gap";
+  gap.lost = lost;
+  keep(std::move(gap), lost);
+}
+
+Tape::Place Tape::join(std::string_view after, Gap& gap) {
+  const std::lock_guard lock(mutex_);
+  if (listeners_++ == 0 && !reader_) {
+    auto observer = Observer::attach(segment_);
+    if (observer) {
+      observer_.emplace(std::move(observer).value());
+      // With a history, so that a listener may come back after a pause in which there was none.
+      reader_.emplace(observer_->events({.from_start = true}));
+      Event event;
+      // What was overwritten before there was a listener is no loss of any.
+      if (reader_->next(event)) keep_event(event);
+      reader_lost_ = reader_->lost();
+    }
+  }
+  take_over();
+  gap = {};
+  if (after.empty()) return {first_ + kept_.size(), position_};
+  for (std::size_t i = kept_.size(); i-- > 0;)
+    if (kept_[i]->id == after) return {first_ + i + 1, kept_[i]->position};
+  gap.there = true;
+  const auto found =
+      std::ranges::find(remembered_, hash_of(after), [](const auto& each) { return each.first; });
+  if (found != remembered_.end()) gap.lost = dropped_ - found->second;
+  return {first_, dropped_};
+}
+
+void Tape::leave() {
+  const std::lock_guard lock(mutex_);
+  if (--listeners_ != 0) return;
+  first_ += kept_.size();
+  dropped_ = position_;
+  kept_.clear();
+  remembered_.clear();
+  reader_.reset();
+  observer_.reset();
+}
+
+std::vector<std::shared_ptr<const Told>> Tape::read(Place& place, std::size_t most, Gap& gap) {
+  const std::lock_guard lock(mutex_);
+  gap = {};
+  if (first_ > place.next) {
+    gap = {true, dropped_ - place.position};
+    place = {first_, dropped_};
+  }
+  std::vector<std::shared_ptr<const Told>> events;
+  const std::uint64_t end = first_ + kept_.size();
+  for (; place.next < end && events.size() < most; ++place.next)
+    events.push_back(kept_[place.next - first_]);
+  if (!events.empty()) place.position = events.back()->position;
+  return events;
+}
+
+Tape::Turn Tape::turn() {
+  const std::lock_guard lock(mutex_);
+  take_over();
+  const std::uint64_t end = first_ + kept_.size();
+  return {std::exchange(turned_, end) != end, reader_ && reader_->holds_young()};
+}
+
+bool Tape::has_listeners() const {
+  const std::lock_guard lock(mutex_);
+  return listeners_ != 0;
+}
+
+Tape::History Tape::history(const Observer& observer, const EventFilter& filter,
+                            std::string_view after, std::size_t most) {
+  History history;
+  EventReader reader = observer.events({.from_start = true, .settle_ms = 0});
+  bool reached = after.empty();
+  Event event;
+  while (!history.more && reader.next(event)) {
+    if (!reached) {
+      reached = event.id == after;
+      continue;
+    }
+    Told told = told_of(observer, event);
+    if (!filter.lets_pass(told)) continue;
+    if (history.events.size() == most)
+      history.more = true;
+    else
+      history.events.push_back(std::move(told));
+  }
+  history.gone = !reached;
+  return history;
+}
+
+}  // namespace ojs_shm::gateway
