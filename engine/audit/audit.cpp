@@ -148,8 +148,8 @@ class Audit : AuditBook {
   /// The rings of flows, whose jobs can be reached where the flow can.
   template <class Own>
   void flows(const Own& own) {
-    for (std::uint32_t flow = 0; flow < store_.flows(); ++flow)
-      if (FlowControl(store_.flow(flow).control.load()).in_line() && !lined_[flow])
+    for (std::uint32_t flow = 0; flow < store_.flows.size(); ++flow)
+      if (FlowControl(store_.flows[flow].control.load()).in_line() && !lined_[flow])
         say(20, "flow " + std::to_string(flow) + " is in line, but nothing in a line leads to it");
     each_flow(store_, [&](std::uint32_t flow, std::uint32_t ring) {
       const std::string name = "the ring of flow " + std::to_string(flow);
@@ -165,7 +165,7 @@ class Audit : AuditBook {
   void rings() {
     chunk_seen_.assign(segment_.geometry().chunks, 0);
     hinted_.assign(store_.slots(), false);
-    lined_.assign(store_.flows(), false);
+    lined_.assign(store_.flows.size(), false);
     std::vector<std::uint32_t> owners(segment_.geometry().rings, 0);
     auto own = [&](std::uint32_t ring, const std::string& name) {
       if (ring >= owners.size()) {
@@ -303,8 +303,8 @@ class Audit : AuditBook {
   }
 
   void tickets() {
-    for (std::uint32_t i = 0; i < store_.tickets(); ++i) {
-      const TicketControl control(store_.ticket(i).control.load());
+    for (std::uint32_t i = 0; i < store_.tickets.size(); ++i) {
+      const TicketControl control(store_.tickets[i].control.load());
       if (control.taken() &&
           (control.queue() >= store_.queue_count() || !lane_taken(control.owner())))
         say(14, "ticket " + std::to_string(i) +
@@ -325,21 +325,21 @@ class Audit : AuditBook {
   }
 
   void pages() {
-    for (std::uint32_t i = 0; i < store_.wait_pages(); ++i) {
-      const WaitOwner owner(store_.wait_page(i).owner.load());
+    for (std::uint32_t i = 0; i < store_.wait_pages.size(); ++i) {
+      const WaitOwner owner(store_.wait_pages[i].owner.load());
       if (owner.word == 0) continue;
       if (!owner.taken() || owner.queue() >= store_.queue_count() ||
           owner.lane_plus_one() > store_.lanes())
         say(17, "page " + std::to_string(i) + " of waits belongs to no level and no lane");
     }
-    for (std::uint32_t i = 0; i < store_.event_pages(); ++i) {
-      const EventPageControl control(store_.event_control(i).load());
+    for (std::uint32_t i = 0; i < store_.event_pages.size(); ++i) {
+      const EventPageControl control(store_.event_controls[i].load());
       const std::string name = "page " + std::to_string(i) + " of events";
       // unless it was closed and its lane given back just now
       if (control.open() && !lane_taken(control.lane() + 1) &&
-          store_.event_control(i).load() == control.word)
+          store_.event_controls[i].load() == control.word)
         say(17, name + " is written by no lane");
-      if (control.word != 0 && (control.turn() % store_.event_pages() != i ||
+      if (control.word != 0 && (control.turn() % store_.event_pages.size() != i ||
                                 control.turn() > store_.header().event_turn.load()))
         say(17, name + " stands where its turn does not lead");
     }

@@ -25,8 +25,8 @@ class LimitAudit {
       book_.say(14, "keys of limits are being given up by no lane");
     const Permits permits(store_);
     std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> held;  // by key and slot
-    for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
-      const LimitKey& key = store_.limit_key(at);
+    for (std::uint32_t at = 0; at < store_.limit_keys.size(); ++at) {
+      const LimitKey& key = store_.limit_keys[at];
       if (key.name_hash.load() <= kLimitGone) continue;
       if (hash_limit(limit_name(store_, at)) != key.name_hash.load())
         book_.say(12, "limit '" + limit_name(store_, at) + "' has a name that is not its own");
@@ -59,7 +59,7 @@ class LimitAudit {
     if (state == kSlotActive && !parked) {
       const LimitList keys = limits_of(store_, slot, job, true);
       for (unsigned i = 0; i < keys.count; ++i)
-        if (PermitSet::limit_of(store_.limit_key(keys.key[i]).permits.limit.load()) !=
+        if (PermitSet::limit_of(store_.limit_keys[keys.key[i]].permits.limit.load()) !=
                 PermitSet::kNone &&
             !held.contains({keys.key[i], slot}))
           book_.say(18, AuditBook::slot_name(slot) + " is active without a permit of limit '" +
@@ -67,7 +67,7 @@ class LimitAudit {
     }
     if (const std::uint32_t own = own_limit(job.limits.get());
         !parked && holds_job(state) && (!is_finished(state) || job.flags().has(Policy::kDead)) &&
-        own < store_.limit_keys() && store_.limit_key(own).name_hash.load() <= kLimitGone)
+        own < store_.limit_keys.size() && store_.limit_keys[own].name_hash.load() <= kLimitGone)
       book_.say(12, AuditBook::slot_name(slot) + " names a limit that was given up");
     if (state != kSlotAvailable) return;
     const std::uint32_t number = second_limit(job.limits.get());
@@ -77,16 +77,17 @@ class LimitAudit {
       for (unsigned i = 0; i < keys.count; ++i) candidates.emplace(keys.key[i], job.queue.get());
       return;
     }
-    const ParkingLot& lot = store_.lot(number);
+    const ParkingLot& lot = store_.lots[number];
     const std::uint32_t at = lot.key();
-    if (number >= store_.lots() || at >= store_.limit_keys() || lot.queue() != job.queue.get() ||
+    if (number >= store_.lots.size() || at >= store_.limit_keys.size() ||
+        lot.queue() != job.queue.get() ||
         std::find(keys.key.begin(), keys.key.begin() + keys.count, at) ==
             keys.key.begin() + keys.count) {
       book_.say(19, AuditBook::slot_name(slot) +
                         " stands in a lot that is not of its queue and its limits");
       return;
     }
-    const LimitKey& key = store_.limit_key(at);
+    const LimitKey& key = store_.limit_keys[at];
     if (key.rate.load() == 0 && key.throttle.load() == 0 && permits_free(key) &&
         !candidates.contains({at, job.queue.get()}))
       book_.say(19, AuditBook::slot_name(slot) + " is held back by limit '" +

@@ -17,7 +17,7 @@ std::string amount(std::uint64_t charge) {
 /// What the marks of waiting jobs say of each account.
 std::vector<std::uint64_t> marked(AuditBook& book) {
   const Store& store = book.store();
-  std::vector<std::uint64_t> held(store.accounts(), 0);
+  std::vector<std::uint64_t> held(store.accounts.size(), 0);
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const JobRecord& job = store.job(slot);
     const unsigned state = Control(job.control.load()).state();
@@ -25,8 +25,8 @@ std::vector<std::uint64_t> marked(AuditBook& book) {
         state == kSlotMoving || (holds_job(state) && counts_as_depth(job_state(state)));
     const AccountMark mark(job.account.load());
     if (!counted || !mark.counts()) continue;
-    if (mark.account() >= store.accounts() ||
-        store.account(mark.account()).key.load() != mix_key(job.queue.get(), job.tenant.get()))
+    if (mark.account() >= store.accounts.size() ||
+        store.accounts[mark.account()].key.load() != mix_key(job.queue.get(), job.tenant.get()))
       book.say(23, AuditBook::slot_name(slot) + " stands in account " +
                        std::to_string(mark.account()) + ", which is not its tenant's");
     else
@@ -43,8 +43,8 @@ void audit_accounts(AuditBook& book) {
   if (seat != 0 && !book.lane_taken(seat))
     book.say(14, "lane " + std::to_string(seat - 1) + " gives accounts to tenants, and is free");
   const std::vector<std::uint64_t> held = marked(book);
-  for (std::uint32_t at = 0; at < store.accounts(); ++at) {
-    const AccountRecord& account = store.account(at);
+  for (std::uint32_t at = 0; at < store.accounts.size(); ++at) {
+    const AccountRecord& account = store.accounts[at];
     const std::string name = "account " + std::to_string(at);
     std::uint64_t in = 0;
     for (std::uint32_t l = 0; l < store.lanes(); ++l)

@@ -10,8 +10,8 @@ namespace ojs_shm::engine {
 void audit_workers(AuditBook& book) {
   const Store& store = book.store();
   std::vector<std::string> names;
-  for (std::uint32_t place = 0; place < store.workers(); ++place) {
-    const WorkerControl control(store.worker_mark(place).control.load());
+  for (std::uint32_t place = 0; place < store.workers.size(); ++place) {
+    const WorkerControl control(store.worker_marks[place].control.load());
     const std::string which = "the record " + std::to_string(place) + " of a worker";
     if (control.owner() != 0 && !book.lane_taken(control.owner()))
       book.say(29, which + " is written by lane " + std::to_string(control.owner() - 1) +
@@ -23,7 +23,7 @@ void audit_workers(AuditBook& book) {
     if (!control.lives()) continue;
     const auto facts = look_at_worker(store, place);
     if (!facts) continue;
-    if (WorkerSign(store.worker_mark(place).sign.load()).life() != control.life())
+    if (WorkerSign(store.worker_marks[place].sign.load()).life() != control.life())
       book.say(29, which + " has the sign of life of another");
     for (const std::string& name : names)
       if (name == facts->id) book.say(29, "two workers have the id " + name);

@@ -8,7 +8,7 @@ namespace ojs_shm::engine {
 std::uint32_t find_account(const Store& store, std::uint64_t key) {
   for (std::uint32_t i = 0; i < account_places(store); ++i) {
     const std::uint32_t at = account_place(store, key, i);
-    const AccountRecord& found = store.account(at);
+    const AccountRecord& found = store.accounts[at];
     const bool open = (found.reserved.load() & kAccountClosed) == 0;
     const std::uint64_t its = found.key.load();
     if (its == key && open) return at;
@@ -25,7 +25,7 @@ std::uint64_t account_out(const Store& store, std::uint32_t at) {
 }
 
 std::uint64_t account_beside(const Store& store, std::uint32_t at) {
-  return 0 - store.account(at).written_off.load() - account_out(store, at);
+  return 0 - store.accounts[at].written_off.load() - account_out(store, at);
 }
 
 }  // namespace ojs_shm::engine

@@ -48,13 +48,13 @@ AccountTally& TenantAccounts::touch(std::uint32_t account) {
 /// After the death of its lane in an operation that touched accounts and did not happen.
 void TenantAccounts::undo_accounts() {
   const std::uint64_t stamp = self_.counters[kAccountStamp].get();
-  for (std::uint32_t at = 0; at < store_.accounts(); ++at) {
+  for (std::uint32_t at = 0; at < store_.accounts.size(); ++at) {
     AccountTally& mine = store_.account_tally(at, lane_);
     if (mine.stamp.get() != stamp) continue;
     mine.in.set_ordered(mine.in_before.get(), Point::kTallyIn);
     mine.out.set_ordered(mine.out_before.get(), Point::kTallyOut);
-    store_.account(at).refill.fetch_add(1, Point::kCreditSettled);
-    store_.account(at).epoch.fetch_add(1, Point::kSetChanged);
+    store_.accounts[at].refill.fetch_add(1, Point::kCreditSettled);
+    store_.accounts[at].epoch.fetch_add(1, Point::kSetChanged);
   }
 }
 
@@ -73,7 +73,7 @@ bool TenantAccounts::account_in_use(std::uint32_t at) const {
 
 /// As settle_reserved().
 [[gnu::noinline]] void TenantAccounts::settle_account(std::uint32_t at) {
-  AccountRecord& account = store_.account(at);
+  AccountRecord& account = store_.accounts[at];
   const Refill refill(account.refill.load());
   const std::uint64_t written_off = account.written_off.load();
   const std::uint64_t reserved = account.reserved.load();
@@ -96,7 +96,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
                                        std::uint64_t held, std::uint64_t& used) {
   const std::uint64_t key = mix_key(q, charge.tenant);
   begin_accounts();
-  if (account_cache_.empty()) account_cache_.resize(store_.accounts());
+  if (account_cache_.empty()) account_cache_.resize(store_.accounts.size());
   bool fresh = false;
   for (unsigned look = 0; look < kPatience; ++look) {
     const std::uint32_t at = find_account(store_, key);
@@ -107,7 +107,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
       if (opened == Outcome::kLost) continue;  // another lane made it
       return opened;
     }
-    AccountRecord& account = store_.account(at);
+    AccountRecord& account = store_.accounts[at];
     if (Refill(account.refill.load()).pending()) settle_account(at);
     DepthCache& cache = account_cache_[at];
     const std::uint64_t epoch = account.epoch.load();
@@ -145,7 +145,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
   Outcome outcome = find_account(store_, key) == kNoIndex ? Outcome::kNoAccounts : Outcome::kLost;
   for (std::uint32_t i = 0; i < account_places(store_) && outcome == Outcome::kNoAccounts; ++i) {
     const std::uint32_t at = account_place(store_, key, i);
-    AccountRecord& account = store_.account(at);
+    AccountRecord& account = store_.accounts[at];
     const std::uint64_t epoch = account.epoch.load(), reserved = account.reserved.load();
     if ((reserved & kAccountClosed) != 0) continue;
     if (((reserved + account_beside(store_, at)) & kAccountMask) != 0 || account_in_use(at))
@@ -174,8 +174,8 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
 /// which is written off.
 void TenantAccounts::leave_account_seat() {
   if (!seat().ours()) return;
-  for (std::uint32_t at = 0; at < store_.accounts(); ++at) {
-    AccountRecord& account = store_.account(at);
+  for (std::uint32_t at = 0; at < store_.accounts.size(); ++at) {
+    AccountRecord& account = store_.accounts[at];
     const std::uint64_t reserved = account.reserved.load();
     if ((reserved & kAccountClosed) == 0) continue;
     account.refill.fetch_add(1, Point::kCreditSettled);

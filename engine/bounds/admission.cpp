@@ -74,7 +74,7 @@ Outcome Room::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, s
   if ((flags & kTenants) == 0) return admit(queue, mine, q, flags, cost);
   met_.fullness.bound = 0;
   charges_ = charges;
-  RoomTicket* ticket = patient_ && ticket_ != kNoIndex ? &store_.ticket(ticket_) : nullptr;
+  RoomTicket* ticket = patient_ && ticket_ != kNoIndex ? &store_.tickets[ticket_] : nullptr;
   if (ticket != nullptr) ticket->entering.store(1, Point::kTicketCalled);
   Outcome outcome = Outcome::kOk;
   for (TenantCharge& charge : charges) {
@@ -206,7 +206,7 @@ void Room::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
   queue.tenant_max_bytes.store(bounds.max_bytes, Point::kSetChanged);
   bool bounded = bounds.any();
   for (std::uint32_t i = 0; i < kTenantRules; ++i) {
-    const TenantRule& rule = store_.tenant_rule(i);
+    const TenantRule& rule = store_.tenant_rules[i];
     bounded = bounded || (rule.key.load() != 0 && rule.queue_and_length.load() >> 32 == q &&
                           (rule.max_depth.load() > 1 || rule.max_bytes.load() > 1));
   }

@@ -53,8 +53,9 @@ bool Dropping::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_fir
     };
     for (std::uint32_t parts = queue.parts(flags); parts != 0; parts &= parts - 1)
       look_at(store_.rings_of(q, static_cast<unsigned>(std::countr_zero(parts))));
-    for (std::uint32_t lot = 0; lot < store_.lots() && store_.lot(lot).owner.load() != 0; ++lot)
-      if (store_.lot(lot).queue() == q) look_at(store_.lot(lot).rings);  // held back by a limit
+    for (std::uint32_t lot = 0; lot < store_.lots.size() && store_.lots[lot].owner.load() != 0;
+         ++lot)
+      if (store_.lots[lot].queue() == q) look_at(store_.lots[lot].rings);  // held back by a limit
     if (!found) return false;
     if (left > 0) --left;
     JobRecord& job = *best.job;

@@ -92,7 +92,7 @@ std::uint32_t Room::recommended_delay(QueueRecord& queue, std::uint32_t q, const
   const std::uint32_t account =
       full.tenant == nullptr ? kNoIndex : find_account(store_, mix_key(q, full.tenant->tenant));
   if (full.tenant != nullptr && account == kNoIndex) return kShortestDelayMs;
-  Drain& drain = full.tenant == nullptr ? queue.drain : store_.account(account).drain;
+  Drain& drain = full.tenant == nullptr ? queue.drain : store_.accounts[account].drain;
   const std::uint64_t now = store_.now_ms();
   std::uint64_t at = drain.sampled_at.load();
   if (at == 0 || now < at || now - at >= kSampleMs) {

@@ -45,8 +45,8 @@ bool may_rest(RoomTicket& ticket) {
 
 /// Whether the hint's ticket still has an owner who waits.
 bool Room::still_waits(shm::Hint hint) {
-  if (hint.index() >= store_.tickets()) return false;
-  RoomTicket& ticket = store_.ticket(hint.index());
+  if (hint.index() >= store_.tickets.size()) return false;
+  RoomTicket& ticket = store_.tickets[hint.index()];
   const TicketControl found(ticket.control.load());
   if (!found.is(hint.tag())) return false;
   if (ticket.until.load() + kGraceMs >= shm::steady_ms()) return true;
@@ -81,7 +81,7 @@ std::uint32_t Room::whose_turn(QueueRecord& queue, std::uint32_t first, bool& pa
                    [&](std::uint32_t, unsigned, std::uint64_t value) {
                      const shm::Hint hint(value);
                      if (turn != kNoIndex || !still_waits(hint)) return;
-                     const RoomTicket& ticket = store_.ticket(hint.index());
+                     const RoomTicket& ticket = store_.tickets[hint.index()];
                      const std::uint64_t key = ticket.account.load();
                      for (const TenantCharge& charge : charges_)
                        passable = passable && mix_key(q, charge.tenant) != key;
@@ -110,18 +110,18 @@ void Room::wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth) 
   wait_cost_ = cost;
   wait_depth_ = depth;
   if (ticket_ == kNoIndex) return;
-  store_.ticket(ticket_).cost.store(cost, Point::kTicketTaken);
-  store_.ticket(ticket_).account.store(key, Point::kTicketTaken);
+  store_.tickets[ticket_].cost.store(cost, Point::kTicketTaken);
+  store_.tickets[ticket_].account.store(key, Point::kTicketTaken);
 }
 
 Outcome Room::await_room(std::uint32_t q, std::uint64_t until_ms, RoomPlace& place) {
   QueueRecord& queue = store_.queue(q);
   const std::uint32_t ring = rings_.ensure_unindexed(queue.room_ring);
   if (ring == kNoIndex) return Outcome::kNoRings;
-  const std::uint32_t all = store_.tickets();
+  const std::uint32_t all = store_.tickets.size();
   for (std::uint32_t i = 0; i < all; ++i) {
     const std::uint32_t at = (lane_ * 8 + turn_ + i) % all;
-    RoomTicket& free = store_.ticket(at);
+    RoomTicket& free = store_.tickets[at];
     const TicketControl found(free.control.load());
     if (found.taken()) continue;
     const TicketControl taken = found.take(q, places_of_);
@@ -148,7 +148,7 @@ Outcome Room::await_room(std::uint32_t q, std::uint64_t until_ms, RoomPlace& pla
 }
 
 void Room::rest_in_line(std::uint32_t ticket, std::uint64_t until_ms) {
-  store_.ticket(ticket).rest.store(RoomRest(until_ms, wait_depth_).word, Point::kTicketCalled);
+  store_.tickets[ticket].rest.store(RoomRest(until_ms, wait_depth_).word, Point::kTicketCalled);
 }
 
 std::uint32_t Room::first_in_line(std::uint32_t q) {
@@ -160,7 +160,7 @@ std::uint32_t Room::first_in_line(std::uint32_t q) {
 /// Another process may have ended the place when its time was over, and the ticket may be another's
 /// by now.
 void Room::leave_room(std::uint32_t q, RoomPlace place) {
-  RoomTicket& mine = store_.ticket(place.ticket);
+  RoomTicket& mine = store_.tickets[place.ticket];
   const TicketControl found(mine.control.load());
   if (found.is(place.tag))
     mine.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);
@@ -180,7 +180,7 @@ void Room::leave_room(std::uint32_t q, RoomPlace place) {
   bool passable = true;
   const std::uint32_t turn = whose_turn(queue, first, passable);
   if (turn == kNoIndex) return;  // all wait for their tenants' room: who makes it comes here
-  RoomTicket& ticket = store_.ticket(turn);
+  RoomTicket& ticket = store_.tickets[turn];
   if (call == Call::kUnlessItRests && may_rest(ticket)) return;
   if (ticket.called.exchange(1, Point::kTicketCalled) != 0 && call != Call::kAnyway) return;
   bell_.call(TicketControl(ticket.control.load()).owner());
@@ -188,16 +188,16 @@ void Room::leave_room(std::uint32_t q, RoomPlace place) {
 
 /// Wakes all who wait for the queue: its rules have changed.
 void Room::call_all(std::uint32_t q) {
-  for (std::uint32_t i = 0; i < store_.tickets(); ++i) {
-    const TicketControl found(store_.ticket(i).control.load());
+  for (std::uint32_t i = 0; i < store_.tickets.size(); ++i) {
+    const TicketControl found(store_.tickets[i].control.load());
     if (found.taken() && found.queue() == q) bell_.call(found.owner());
   }
 }
 
 /// Those of this lane, whose owner is dead.
 void Room::drop_tickets() {
-  for (std::uint32_t i = 0; i < store_.tickets(); ++i) {
-    RoomTicket& ticket = store_.ticket(i);
+  for (std::uint32_t i = 0; i < store_.tickets.size(); ++i) {
+    RoomTicket& ticket = store_.tickets[i];
     const TicketControl found(ticket.control.load());
     if (found.taken() && found.owner() == owner_)
       ticket.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);

@@ -53,7 +53,7 @@ class Room : protected LimitGate {
   /// This lane is about to look whether its turn has come: a lane that makes room now wakes it
   /// again.
   void attend(std::uint32_t ticket) {
-    store_.ticket(ticket).called.exchange(0, shm::Point::kTicketCalled);
+    store_.tickets[ticket].called.exchange(0, shm::Point::kTicketCalled);
   }
   /// This lane looks again by itself then, and need not be woken before, unless much room is made.
   void rest_in_line(std::uint32_t ticket, std::uint64_t until_ms);

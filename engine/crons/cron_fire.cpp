@@ -96,7 +96,7 @@ Outcome Crons::fire(std::uint32_t at, const CronFacts& seen, std::uint64_t next)
   // The supervisor has other work than to wait for a stopped process.
   constexpr unsigned kGlance = std::min(kPatience, 256U);
   if (!seat().take(kGlance)) return Outcome::kBusy;
-  CronFacts facts = read_facts(store_.cron(at));
+  CronFacts facts = read_facts(store_.crons[at]);
   Outcome outcome = Outcome::kEmpty;
   if (facts.control.word == seen.control.word && facts.control.enabled() && facts.next != 0 &&
       facts.next <= store_.now_ms()) {
@@ -126,7 +126,7 @@ Outcome Crons::trigger(std::string_view name, JobId& id, std::uint32_t& queue) {
   if (!seat().take()) return Outcome::kBusy;
   const std::uint32_t at = find_cron(store_, name);
   const Outcome outcome =
-      at == kNoIndex ? Outcome::kNotFound : run(at, read_facts(store_.cron(at)), 0, id, queue);
+      at == kNoIndex ? Outcome::kNotFound : run(at, read_facts(store_.crons[at]), 0, id, queue);
   seat().leave();
   return outcome;
 }

@@ -22,7 +22,7 @@ CronFacts read_facts(const CronRecord& record) {
 }
 
 CronFacts look_at_cron(const Store& store, std::uint32_t at) {
-  const CronRecord& record = store.cron(at);
+  const CronRecord& record = store.crons[at];
   for (unsigned look = 0;; ++look) {
     const CronFacts facts = read_facts(record);
     const bool whole = !facts.control.changing() &&
@@ -104,24 +104,24 @@ std::optional<CronTemplate> read_template(const Store& store, std::uint32_t slot
 std::uint32_t find_cron(const Store& store, std::string_view name) {
   for (std::uint32_t at = 0; at < kCrons; ++at)
     for (unsigned look = 0; look < 64; ++look) {
-      const CronControl control(store.cron(at).control.load());
+      const CronControl control(store.crons[at].control.load());
       if (!control.there()) break;
       if (const auto found = read_template(store, control.slot(), false)) {
         if (found->texts.name == name) return at;
         break;
       }
-      if (store.cron(at).control.load() == control.word) break;  // damaged
+      if (store.crons[at].control.load() == control.word) break;  // damaged
     }
   return kNoIndex;
 }
 
 std::string cron_of(const Store& store, const NewAnnex& annex) {
   for (unsigned look = 0; look < 64; ++look) {
-    const CronControl control(store.cron(annex.cron).control.load());
+    const CronControl control(store.crons[annex.cron].control.load());
     if (!control.there() || control.life() != static_cast<std::uint16_t>(annex.cron_life)) break;
     if (auto found = read_template(store, control.slot(), false))
       return std::move(found->texts.name);
-    if (store.cron(annex.cron).control.load() == control.word) break;
+    if (store.crons[annex.cron].control.load() == control.word) break;
   }
   return {};
 }

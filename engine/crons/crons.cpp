@@ -69,7 +69,7 @@ void Crons::apply() {
       control.store(found.to(kSlotTemplate, found.ring(), 0).word, Point::kCronTemplateKept);
   }
   if (actor_.tellings().on()) tell(change, facts);
-  CronRecord& record = store_.cron(change.record());  // 2
+  CronRecord& record = store_.crons[change.record()];  // 2
   record.control.store(CronControl(record.control.load()).as_changing().word, Point::kCronChanged);
   for (Word CronRecord::*word : kWords)
     (record.*word).store((table.staged.*word).load(), Point::kCronChanged);
@@ -142,7 +142,7 @@ Outcome Crons::define(const NewCron& cron, bool& made) {
   std::uint32_t at = find_cron(store_, cron.texts.name), slot = kNoIndex;
   made = at == kNoIndex;
   for (std::uint32_t i = 0; made && at == kNoIndex && i < kCrons; ++i)
-    if (!CronControl(store_.cron(i).control.load()).there()) at = i;
+    if (!CronControl(store_.crons[i].control.load()).there()) at = i;
   Outcome outcome = Outcome::kOk;
   if (at == kNoIndex) outcome = Outcome::kNoCrons;
   if (!hold.stand()) outcome = Outcome::kLimitsMoved;
@@ -151,7 +151,7 @@ Outcome Crons::define(const NewCron& cron, bool& made) {
     seat().leave();
     return outcome;
   }
-  const CronFacts before = read_facts(store_.cron(at));
+  const CronFacts before = read_facts(store_.crons[at]);
   CronFacts facts = made ? CronFacts{} : before;
   facts.control = before.control;
   if (made) {
@@ -176,7 +176,7 @@ Outcome Crons::remove(std::string_view name) {
   const std::uint32_t at = find_cron(store_, name);
   if (at != kNoIndex) {
     CronFacts facts;
-    const CronControl before(store_.cron(at).control.load());
+    const CronControl before(store_.crons[at].control.load());
     facts.control.word =
         before.word & (CronControl::Version::with(0, 0xFFFF) | CronControl::Life::with(0, 0xFFFF));
     write_down(facts, before);
@@ -191,7 +191,7 @@ Outcome Crons::enable(
     const std::function<std::optional<std::uint64_t>(const CronTexts&)>& next_of) {
   if (!seat().take()) return Outcome::kBusy;
   const std::uint32_t at = find_cron(store_, name);
-  CronFacts facts = read_facts(store_.cron(at));
+  CronFacts facts = read_facts(store_.crons[at]);
   // one that is enabled already goes on as it does
   if (at != kNoIndex && facts.control.enabled() != enabled) {
     const auto from = read_template(store_, facts.control.slot(), false);
@@ -216,7 +216,7 @@ void Crons::mend() {
   if (!seat().take()) return;  // else a change may give a cron a template that this look misses
   std::vector<bool> named(store_.slots(), false);
   for (std::uint32_t at = 0; at < kCrons; ++at)
-    if (const CronControl control(store_.cron(at).control.load());
+    if (const CronControl control(store_.crons[at].control.load());
         control.there() && control.slot() < store_.slots())
       named[control.slot()] = true;
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {

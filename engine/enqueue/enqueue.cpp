@@ -104,7 +104,7 @@ class Actor::Entry {
     }
     const bool in_line = lot_ == kNoIndex;
     shm::RingSet& rings =
-        in_line ? actor_.store_.rings_of(spec_.queue, part_) : actor_.store_.lot(lot_).rings;
+        in_line ? actor_.store_.rings_of(spec_.queue, part_) : actor_.store_.lots[lot_].rings;
     const std::uint32_t generation = job.generation.get();
     const Outcome outcome = actor_.publish(in_line ? flags_ : 0, rings, slot_, job,
                                            Control(filling_), normal_ring(spec_.rank), state_);
@@ -127,7 +127,7 @@ class Actor::Entry {
     OJS_SHM_PROBE4(enqueue, id.hi, id.lo, spec_.queue, spec_.rank);
     if (state_ == JobState::kAvailable) {
       if ((flags_ & kCounted) != 0 && lot_ == kNoIndex) [[unlikely]]
-        actor_.store_.backlog(spec_.queue).fetch_add(1, Point::kBacklogCounted);
+        actor_.store_.backlogs[spec_.queue].fetch_add(1, Point::kBacklogCounted);
       actor_.bell_.wake_one(queue_);
     }
     if (!kPlain && lot_ != kNoIndex) actor_.follow_birth(lot_);

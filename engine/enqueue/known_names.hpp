@@ -32,7 +32,7 @@ class KnownNames : protected StraightWay {
   const Ranks& ranks() const { return ranks_; }  ///< of the segment's convention
   /// The rank of a job that names none: its type's, else the convention's.
   std::uint8_t default_rank(std::string_view type) const {
-    if (store_.type_default(0).hash.load() != 0)
+    if (store_.type_defaults[0].hash.load() != 0)
       if (const auto rank = type_rank(store_, type)) return *rank;
     return default_rank_;
   }

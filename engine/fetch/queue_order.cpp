@@ -49,9 +49,9 @@ std::uint32_t QueueOrder::ensure_part(std::uint32_t q, unsigned part) {
   Half& name = store_.queue(q).part[part % kParts];
   if (part == 0 || name.load() != 0) return 0;
   const std::uint64_t mine = std::uint64_t{q} * kParts + part + 1;
-  for (std::uint32_t i = 0; i < store_.spare_parts(); ++i) {
-    std::uint64_t found = store_.part_rings(i).owner.load();
-    if (found == 0 && store_.part_rings(i).owner.cas(found, mine, Point::kPartTaken)) found = mine;
+  for (std::uint32_t i = 0; i < store_.part_rings.size(); ++i) {
+    std::uint64_t found = store_.part_rings[i].owner.load();
+    if (found == 0 && store_.part_rings[i].owner.cas(found, mine, Point::kPartTaken)) found = mine;
     if (found != mine) continue;
     name.store(i + 1, Point::kPartNamed);  // PAIR part-name
     return i;
@@ -62,8 +62,8 @@ std::uint32_t QueueOrder::ensure_part(std::uint32_t q, unsigned part) {
 bool QueueOrder::has_sets_for(std::uint32_t q, unsigned end) const {
   const std::uint64_t first = std::uint64_t{q} * kParts + 2;  // the owner's word of part 1
   unsigned found = 1;                                         // part 0 needs none
-  for (std::uint32_t i = 0; i < store_.spare_parts(); ++i)
-    if (const std::uint64_t owner = store_.part_rings(i).owner.load();
+  for (std::uint32_t i = 0; i < store_.part_rings.size(); ++i)
+    if (const std::uint64_t owner = store_.part_rings[i].owner.load();
         owner == 0 || (owner >= first && owner < first + end - 1))
       ++found;
   return found >= end;

@@ -15,7 +15,7 @@ std::uint64_t key_of_shares(std::span<const std::string> queues,
 Word* shared_turn(const Store& store, std::uint64_t key) {
   constexpr unsigned kPlacesOfKey = 8;
   for (unsigned i = 0; i < kPlacesOfKey; ++i) {
-    Word& word = store.shared_turn(static_cast<std::uint32_t>(key + i)).word;
+    Word& word = store.shared_turns[(key + i) % kSharedTurns].word;
     std::uint64_t found = word.load();
     if (found == 0 && word.cas(found, SharedTurn::Of::put(key), shm::Point::kSharedTurnTaken))
       return &word;

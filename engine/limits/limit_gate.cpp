@@ -30,9 +30,9 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 [[gnu::noinline]] bool LimitGate::gate_open(const QueueRecord& queue) {
   const std::uint64_t now = store_.now_ms();
   for (const std::uint64_t key : {queue.limit.load(), std::uint64_t{worker_limit()} + 1}) {
-    if (key == 0 || key > store_.limit_keys()) continue;
+    if (key == 0 || key > store_.limit_keys.size()) continue;
     std::uint64_t at = 0;
-    if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at))
+    if (may_begin(store_, store_.limit_keys[static_cast<std::uint32_t>(key - 1)], now, &at))
       continue;
     if (at != 0) bell_.ring_supervisor_for(at);
     return false;
@@ -46,21 +46,21 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
   const Permits permits(store_);
   const Rates rates(store_);
   unsigned refused = 0;
-  while (refused < keys.count && permits.take(store_.limit_key(keys.key[refused]).permits, holder))
+  while (refused < keys.count && permits.take(store_.limit_keys[keys.key[refused]].permits, holder))
     ++refused;
   for (unsigned i = 0; refused == keys.count && i < keys.count; ++i)
-    if (rates.next(store_.limit_key(keys.key[i]), now) != 0) refused = i;
+    if (rates.next(store_.limit_keys[keys.key[i]], now) != 0) refused = i;
   unsigned begun = 0;
   while (refused == keys.count && begun < keys.count) {
-    if (rates.take(store_.limit_key(keys.key[begun]), now))
+    if (rates.take(store_.limit_keys[keys.key[begun]], now))
       ++begun;
     else
       refused = begun;
   }
   if (refused == keys.count) return refused;
-  for (unsigned i = 0; i < begun; ++i) rates.give_back(store_.limit_key(keys.key[i]), now);
+  for (unsigned i = 0; i < begun; ++i) rates.give_back(store_.limit_keys[keys.key[i]], now);
   for (unsigned i = 0; i < keys.count; ++i)
-    permits.give(store_.limit_key(keys.key[i]).permits, holder);
+    permits.give(store_.limit_keys[keys.key[i]].permits, holder);
   return refused;
 }
 
@@ -76,7 +76,7 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
   const unsigned refused = take_limits(keys, Permit(slot, job.generation.get()), now);
   if (refused == keys.count) {
     for (unsigned i = 0; i < keys.count; ++i)  // there may be room for one more than was let go
-      if (const std::uint32_t lot = find_lot(store_, store_.limit_key(keys.key[i]), q);
+      if (const std::uint32_t lot = find_lot(store_, store_.limit_keys[keys.key[i]], q);
           lot != kNoIndex)
         pending_lots_.push_back(lot);
     return Passage::kPasses;
@@ -98,8 +98,8 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 [[gnu::noinline]] void LimitGate::follow_dispatch() {
   const std::uint64_t now = store_.now_ms();
   for (const std::uint32_t lot : pending_lots_)
-    if (occupied(store_.lot(lot)) &&
-        may_begin(store_, store_.limit_key(store_.lot(lot).key()), now))
+    if (occupied(store_.lots[lot]) &&
+        may_begin(store_, store_.limit_keys[store_.lots[lot].key()], now))
       unpark(lot);
   pending_lots_.clear();
 }
@@ -108,7 +108,7 @@ constexpr std::uint64_t kRetryLimitMs = 1000;
 void LimitGate::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
                           std::uint64_t now) {
   const std::uint32_t q = job.queue.get();
-  LimitKey& limit = store_.limit_key(key);
+  LimitKey& limit = store_.limit_keys[key];
   limit.exceeded.fetch_add(1, Point::kCounterMoved);
   std::uint64_t at = 0;
   may_begin(store_, limit, now, &at);
@@ -116,7 +116,7 @@ void LimitGate::hold_back(std::uint32_t key, std::uint32_t slot, JobRecord& job,
   if (what == OnLimit::kDrop) return drop_limited(key, slot, job, claimed, now);
   if (what == OnLimit::kWait)
     if (const std::uint32_t lot = ensure_lot(key, q);
-        lot != kNoIndex && rings_.ensure(store_.lot(lot).rings, claimed.ring()) != kNoIndex) {
+        lot != kNoIndex && rings_.ensure(store_.lots[lot].rings, claimed.ring()) != kNoIndex) {
       job.limits.set(with_second(job.limits.get(), lot));
       land(Event::kLimitHold, kSlotAvailable, slot, job, claimed, now, key);  // 1
       if (at != 0) bell_.ring_supervisor_for(at);
@@ -130,7 +130,7 @@ void LimitGate::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& j
                              std::uint64_t now) {
   const Control held = hold_claimed(slot, claimed);
   job.finished_at.set(now);
-  store_.limit_key(key).dropped.fetch_add(1, Point::kCounterMoved);
+  store_.limit_keys[key].dropped.fetch_add(1, Point::kCounterMoved);
   if (tellings_.on()) [[unlikely]]
     tellings_.tell(EventKind::kRateLimitDropped, job, held, key);
   land(Event::kLimitDrop, kSlotAvailable, slot, job, held, now);
@@ -140,13 +140,13 @@ void LimitGate::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& j
 /// made by two, or was half made by a dead lane, is one lot only. Where a lot became free in
 /// between there are two; then the first name holds.
 std::uint32_t LimitGate::ensure_lot(std::uint32_t at, std::uint32_t q) {
-  LimitKey& key = store_.limit_key(at);
+  LimitKey& key = store_.limit_keys[at];
   if (const std::uint32_t known = find_lot(store_, key, q); known != kNoIndex) return known;
   const std::uint64_t mine = ParkingLot::owner_of(at, q);
-  for (std::uint32_t lot = 0; lot < store_.lots(); ++lot) {
-    std::uint64_t found = store_.lot(lot).owner.load();
+  for (std::uint32_t lot = 0; lot < store_.lots.size(); ++lot) {
+    std::uint64_t found = store_.lots[lot].owner.load();
     const bool free = found == 0 || found == kLotGone;
-    if (free && store_.lot(lot).owner.cas(found, mine, Point::kLotTaken)) found = mine;
+    if (free && store_.lots[lot].owner.cas(found, mine, Point::kLotTaken)) found = mine;
     if (found != mine) continue;
     for (Half& name : key.lot) {
       std::uint32_t named = 0;
@@ -164,10 +164,10 @@ std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
   const bool tenants = (store_.header().limiting.load() & kLimitsTenants) != 0 && spec.tenant != 0;
   for (const std::uint32_t key :
        {spec.limit - 1U, tenants ? find_tenant_limit(store_, spec.tenant) : kNoIndex}) {
-    if (key >= store_.limit_keys()) continue;
-    const std::uint32_t lot = find_lot(store_, store_.limit_key(key), spec.queue);
-    if (lot != kNoIndex && on_limit_of(store_.limit_key(key).config.load()) == OnLimit::kWait &&
-        occupied(store_.lot(lot)))
+    if (key >= store_.limit_keys.size()) continue;
+    const std::uint32_t lot = find_lot(store_, store_.limit_keys[key], spec.queue);
+    if (lot != kNoIndex && on_limit_of(store_.limit_keys[key].config.load()) == OnLimit::kWait &&
+        occupied(store_.lots[lot]))
       return lot;
   }
   return kNoIndex;
@@ -176,7 +176,7 @@ std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
 /// After a job was born into a lot: as after parking.
 [[gnu::noinline]] void LimitGate::follow_birth(std::uint32_t lot) {
   std::uint64_t at = 0;
-  if (may_begin(store_, store_.limit_key(store_.lot(lot).key()), store_.now_ms(), &at))
+  if (may_begin(store_, store_.limit_keys[store_.lots[lot].key()], store_.now_ms(), &at))
     unpark(lot);
   else if (at != 0)
     bell_.ring_supervisor_for(at);
@@ -184,7 +184,7 @@ std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
 
 /// Moves the best job of a lot to the front of its level. False when the lot is empty.
 bool LimitGate::unpark(std::uint32_t lot_number) {
-  ParkingLot& lot = store_.lot(lot_number);
+  ParkingLot& lot = store_.lots[lot_number];
   if (lot.queue() >= store_.max_queues()) return false;
   std::uint32_t left = rings_.longest_search();
   for (unsigned i = 0; i < shm::kIndexWords; ++i)
@@ -231,7 +231,7 @@ bool LimitGate::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned 
   Control held;
   if (!hold(Event::kLimitRelease, slot, before, held)) return false;
   if (best.value == head.value) shm::Rings::retire(head);
-  LimitKey& key = store_.limit_key(lot.key());
+  LimitKey& key = store_.limit_keys[lot.key()];
   key.released.fetch_add(1, Point::kCounterMoved);
   if (tellings_.on()) [[unlikely]]
     tellings_.tell(EventKind::kRateLimitReleased, job, held, lot.key());
@@ -248,7 +248,7 @@ bool LimitGate::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned 
     if (const std::uint32_t key = pool_worker_.limit_now(); key != kNoIndex) keys.add(key, true);
   if (held)
     for (unsigned i = 0; i < keys.count; ++i)
-      permits.give(store_.limit_key(keys.key[i]).permits, Permit(slot, job.generation.get()));
+      permits.give(store_.limit_keys[keys.key[i]].permits, Permit(slot, job.generation.get()));
   job.limits.set(with_second(job.limits.get(), kNoIndex));
   return keys;
 }
@@ -264,12 +264,12 @@ bool LimitGate::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned 
 
 /// Up to `most` jobs of each lot of a key.
 void LimitGate::let_more_begin(std::uint32_t at, unsigned most) {
-  const LimitKey& key = store_.limit_key(at);
+  const LimitKey& key = store_.limit_keys[at];
   const std::uint64_t now = store_.now_ms();
   for (const Half& name : key.lot) {
     const std::uint32_t lot = name.load() - 1;
-    if (lot >= store_.lots()) break;
-    for (unsigned i = 0; i < most && occupied(store_.lot(lot)) && may_begin(store_, key, now); ++i)
+    if (lot >= store_.lots.size()) break;
+    for (unsigned i = 0; i < most && occupied(store_.lots[lot]) && may_begin(store_, key, now); ++i)
       if (!unpark(lot)) break;
   }
 }
@@ -278,9 +278,10 @@ std::uint64_t LimitGate::tend_limits(std::uint64_t now) {
   std::uint64_t next = ~0ULL;
   if (!limiting()) return next;
   const auto by = [&next](std::uint64_t at) { next = at == 0 ? next : std::min(next, at); };
-  for (std::uint32_t lot = 0; lot < store_.lots() && store_.lot(lot).owner.load() != 0; ++lot) {
-    if (!occupied(store_.lot(lot)) || store_.lot(lot).key() >= store_.limit_keys()) continue;
-    const LimitKey& key = store_.limit_key(store_.lot(lot).key());
+  for (std::uint32_t lot = 0; lot < store_.lots.size() && store_.lots[lot].owner.load() != 0;
+       ++lot) {
+    if (!occupied(store_.lots[lot]) || store_.lots[lot].key() >= store_.limit_keys.size()) continue;
+    const LimitKey& key = store_.limit_keys[store_.lots[lot].key()];
     std::uint64_t at = 0;
     by(now + 1000);
     if (may_begin(store_, key, now, &at)) unpark(lot);
@@ -288,9 +289,9 @@ std::uint64_t LimitGate::tend_limits(std::uint64_t now) {
   }
   for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
     const std::uint64_t key = store_.queue(q).limit.load();
-    if (key == 0 || key > store_.limit_keys()) continue;
+    if (key == 0 || key > store_.limit_keys.size()) continue;
     std::uint64_t at = 0;
-    if (may_begin(store_, store_.limit_key(static_cast<std::uint32_t>(key - 1)), now, &at))
+    if (may_begin(store_, store_.limit_keys[static_cast<std::uint32_t>(key - 1)], now, &at))
       bell_.wake_one(store_.queue(q));
     else if (std::ranges::any_of(store_.queue(q).waiters,
                                  [](const Word& word) { return word.load() != 0; }))
@@ -302,9 +303,9 @@ std::uint64_t LimitGate::tend_limits(std::uint64_t now) {
 /// After a death: permits of jobs that are not held, and whatever may begin for want of them.
 void LimitGate::mend_limits() {
   if (!limiting()) return;
-  for (std::uint32_t at = 0; at < store_.limit_keys(); ++at)
-    if (store_.limit_key(at).name_hash.load() != 0)
-      Permits(store_).sweep(store_.limit_key(at).permits);
+  for (std::uint32_t at = 0; at < store_.limit_keys.size(); ++at)
+    if (store_.limit_keys[at].name_hash.load() != 0)
+      Permits(store_).sweep(store_.limit_keys[at].permits);
   mending_ = false;
   tend_limits(store_.now_ms());
 }

@@ -63,7 +63,7 @@ bool LimitSetter::others_are_through() const {
 
 /// Which keys must stay for what names them.
 std::vector<bool> LimitSetter::named_keys() const {
-  std::vector<bool> named(store_.limit_keys(), false);
+  std::vector<bool> named(store_.limit_keys.size(), false);
   const auto name = [&](std::uint64_t key) {
     if (key < named.size()) named[key] = true;
   };
@@ -74,7 +74,7 @@ std::vector<bool> LimitSetter::named_keys() const {
         (is_finished(state) && !job.flags().has(Policy::kDead)))
       continue;
     name(own_limit(job.limits.get()));
-    if (store_.parked(job)) name(store_.lot(second_limit(job.limits.get())).key());
+    if (store_.parked(job)) name(store_.lots[second_limit(job.limits.get())].key());
   }
   for (std::uint32_t q = 0; q < store_.queue_count(); ++q) name(store_.queue(q).limit.load() - 1);
   return named;
@@ -83,7 +83,7 @@ std::vector<bool> LimitSetter::named_keys() const {
 /// What stands on a type or a tenant is looked up by each fetch, and a pool's key by each of its
 /// workers: they stay.
 bool LimitSetter::is_idle(std::uint32_t at, std::uint64_t now) const {
-  const LimitKey& key = store_.limit_key(at);
+  const LimitKey& key = store_.limit_keys[at];
   return (key.config.load() & (kLimitSetByOperator | kLimitOfType | kLimitOfTenant)) == 0 &&
          !limit_name(store_, at).starts_with(kPoolLimit) &&
          Permits(store_).count(key.permits) == 0 && Rates(store_).begun(key, now) == 0 &&
@@ -92,10 +92,10 @@ bool LimitSetter::is_idle(std::uint32_t at, std::uint64_t now) const {
 
 /// Makes a key that was given up as one that never was. May be cut off anywhere and begun again.
 void LimitSetter::clean(std::uint32_t at) {
-  LimitKey& key = store_.limit_key(at);
+  LimitKey& key = store_.limit_keys[at];
   for (Half& lot : key.lot) lot.store(0, Point::kLimitGivenUp);
-  for (std::uint32_t lot = 0; lot < store_.lots(); ++lot)
-    if (store_.lot(lot).key() == at) store_.lot(lot).owner.store(kLotGone, Point::kLotTaken);
+  for (std::uint32_t lot = 0; lot < store_.lots.size(); ++lot)
+    if (store_.lots[lot].key() == at) store_.lots[lot].owner.store(kLotGone, Point::kLotTaken);
   const Permits permits(store_);
   permits.set_limit(key.permits, at * 2, PermitSet::kNone);
   permits.drop(key.permits, at * 2);
@@ -115,8 +115,8 @@ std::uint32_t LimitSetter::sweep(std::uint32_t keep) {
   if (others_are_through()) {                      // 2
     const std::vector<bool> named = named_keys();  // 3
     const std::uint64_t now = store_.now_ms();
-    for (std::uint32_t at = 0; at < store_.limit_keys(); ++at) {
-      LimitKey& key = store_.limit_key(at);
+    for (std::uint32_t at = 0; at < store_.limit_keys.size(); ++at) {
+      LimitKey& key = store_.limit_keys[at];
       const std::uint64_t name = key.name_hash.load();
       const bool stays = named[at] || at == keep || !is_idle(at, now);
       if (name <= kLimitGone || stays) continue;
@@ -132,10 +132,10 @@ std::uint32_t LimitSetter::sweep(std::uint32_t keep) {
 
 /// A key that was given up and has no other behind it in its row need not be passed by any more.
 void LimitSetter::forget_gone() {
-  const std::uint32_t keys = store_.limit_keys();
+  const std::uint32_t keys = store_.limit_keys.size();
   for (std::uint32_t i = keys * 2; i > 0; --i) {
-    LimitKey& key = store_.limit_key((i - 1) % keys);
-    if (key.name_hash.load() != kLimitGone || store_.limit_key(i % keys).name_hash.load() != 0)
+    LimitKey& key = store_.limit_keys[(i - 1) % keys];
+    if (key.name_hash.load() != kLimitGone || store_.limit_keys[i % keys].name_hash.load() != 0)
       continue;
     clean((i - 1) % keys);
     key.name_hash.store(0, Point::kLimitGivenUp);

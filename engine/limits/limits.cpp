@@ -18,7 +18,7 @@ using shm::Point;
 // ---- reading ------------------------------------------------------------------------------------
 
 std::string limit_name(const Store& store, std::uint32_t i) {
-  const LimitKey& key = store.limit_key(i);
+  const LimitKey& key = store.limit_keys[i];
   std::string name(std::min<std::uint64_t>(key.name_length.load(), sizeof key.name), '\0');
   shm::copy_out(name.data(), key.name, name.size());
   return name;
@@ -33,9 +33,9 @@ std::uint64_t hash_limit(std::string_view name) {
 /// one.
 std::uint32_t find_limit(const Store& store, std::string_view name) {
   const std::uint64_t hash = hash_limit(name);
-  for (std::uint32_t i = 0; i < store.limit_keys(); ++i) {
-    const auto at = static_cast<std::uint32_t>((hash + i) % store.limit_keys());
-    const std::uint64_t found = store.limit_key(at).name_hash.load();  // PAIR limit-name
+  for (std::uint32_t i = 0; i < store.limit_keys.size(); ++i) {
+    const auto at = static_cast<std::uint32_t>((hash + i) % store.limit_keys.size());
+    const std::uint64_t found = store.limit_keys[at].name_hash.load();  // PAIR limit-name
     if (found == 0) break;
     if (found == hash && limit_name(store, at) == name) return at;
   }
@@ -43,9 +43,9 @@ std::uint32_t find_limit(const Store& store, std::string_view name) {
 }
 
 std::uint32_t find_tenant_limit(const Store& store, std::uint64_t tenant) {
-  for (std::uint32_t i = 0; i < store.limit_keys(); ++i) {
-    const auto at = static_cast<std::uint32_t>((tenant + i) % store.limit_keys());
-    const LimitKey& key = store.limit_key(at);
+  for (std::uint32_t i = 0; i < store.limit_keys.size(); ++i) {
+    const auto at = static_cast<std::uint32_t>((tenant + i) % store.limit_keys.size());
+    const LimitKey& key = store.limit_keys[at];
     const std::uint64_t found = key.name_hash.load();  // PAIR limit-name
     if (found == 0) break;
     if (found == tenant && (key.config.load() & kLimitOfTenant) != 0) return at;
@@ -109,21 +109,22 @@ std::uint32_t type_limit(const Store& store, std::uint32_t slot, const JobRecord
 LimitList limits_of(const Store& store, std::uint32_t slot, const JobRecord& job, bool held) {
   LimitList list;
   const std::uint32_t limits = job.limits.get();
-  if (const std::uint32_t own = own_limit(limits); own < store.limit_keys()) list.add(own, false);
+  if (const std::uint32_t own = own_limit(limits); own < store.limit_keys.size())
+    list.add(own, false);
   const std::uint64_t kinds = store.header().limiting.load();
   if ((kinds & kLimitsTenants) != 0 && job.tenant.get() != 0)
     if (const std::uint32_t key = find_tenant_limit(store, job.tenant.get()); key != kNoIndex)
       list.add(key, false);
   if ((kinds & kLimitsTypes) != 0)
     if (const std::uint32_t key = type_limit(store, slot, job);
-        key != kNoIndex && (store.limit_key(key).config.load() & kLimitOfType) != 0)
+        key != kNoIndex && (store.limit_keys[key].config.load() & kLimitOfType) != 0)
       list.add(key, false);
   if ((kinds & kLimitsQueues) != 0)
     if (const std::uint64_t key = store.queue(job.queue.get()).limit.load();
-        key != 0 && key <= store.limit_keys())
+        key != 0 && key <= store.limit_keys.size())
       list.add(static_cast<std::uint32_t>(key - 1), true);
   if (held)
-    if (const std::uint32_t key = second_limit(limits); key < store.limit_keys())
+    if (const std::uint32_t key = second_limit(limits); key < store.limit_keys.size())
       list.add(key, true);
   return list;
 }
@@ -143,8 +144,8 @@ bool occupied(const ParkingLot& lot) {
 std::uint32_t find_lot(const Store& store, const LimitKey& key, std::uint32_t queue) {
   for (const Half& name : key.lot) {
     const std::uint32_t lot = name.load() - 1;  // PAIR lot-name
-    if (lot >= store.lots()) break;
-    if (store.lot(lot).queue() == queue) return lot;
+    if (lot >= store.lots.size()) break;
+    if (store.lots[lot].queue() == queue) return lot;
   }
   return kNoIndex;
 }
@@ -167,9 +168,9 @@ void LimitSetter::end() { seat().leave(); }
 /// A place that is free, or that was given up.
 std::uint32_t LimitSetter::place_for(std::uint64_t hash) const {
   // never full, so that look-ups stay short
-  for (std::uint32_t i = 0; i < store_.limit_keys() * 7 / 8; ++i)
-    if (const auto at = static_cast<std::uint32_t>((hash + i) % store_.limit_keys());
-        store_.limit_key(at).name_hash.load() <= kLimitGone)
+  for (std::uint32_t i = 0; i < store_.limit_keys.size() * 7 / 8; ++i)
+    if (const auto at = static_cast<std::uint32_t>((hash + i) % store_.limit_keys.size());
+        store_.limit_keys[at].name_hash.load() <= kLimitGone)
       return at;
   return kNoIndex;
 }
@@ -182,7 +183,7 @@ std::uint32_t LimitSetter::name_key(std::string_view name) {
   std::uint32_t at = place_for(hash);
   if (at == kNoIndex && sweep(kNoIndex) != 0) at = place_for(hash);
   if (at == kNoIndex) return kNoIndex;
-  LimitKey& key = store_.limit_key(at);
+  LimitKey& key = store_.limit_keys[at];
   if (key.name_hash.load() == kLimitGone) clean(at);
   shm::copy_in(key.name, name.data(), name.size());  // NO CRASH POINT: the hash comes last
   key.name_length.store(name.size(), Point::kLimitNamed);
@@ -200,7 +201,7 @@ Outcome LimitSetter::write(std::uint32_t at, const LimitSettings& settings, bool
 
 Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
                                   bool fresh) {
-  LimitKey& key = store_.limit_key(at);
+  LimitKey& key = store_.limit_keys[at];
   const Permits permits(store_);
   store_.header().limit_settler.store((actor_.lane() + 1) | (at + 1ULL) << 32, Point::kSettlerSet);
   if (settings.sliding && !permits.set_limit(key.log, at * 2 + 1, settings.rate))
@@ -233,7 +234,7 @@ bool LimitSetter::at_work_for(std::uint32_t pool, const JobRecord& job) const {
 /// being claimed meanwhile has either seen the limit, or is seen here. In the end the limit moves
 /// once more, so that no lane goes by what it counted before.
 bool LimitSetter::adopt(std::uint32_t at) {
-  LimitKey& key = store_.limit_key(at);
+  LimitKey& key = store_.limit_keys[at];
   const Permits permits(store_);
   const std::string name = limit_name(store_, at);
   const std::uint32_t pool =
@@ -272,8 +273,8 @@ void LimitSetter::follow(std::string_view name, std::uint32_t at) {
   if (name.starts_with(kTypeLimit)) kind = kLimitsTypes;
   if (name.starts_with(kTenantLimit)) kind = kLimitsTenants;
   if (kind != kLimitsJobs)
-    store_.limit_key(at).config.fetch_or(kind == kLimitsTypes ? kLimitOfType : kLimitOfTenant,
-                                         Point::kSetChanged);
+    store_.limit_keys[at].config.fetch_or(kind == kLimitsTypes ? kLimitOfType : kLimitOfTenant,
+                                          Point::kSetChanged);
   if (name.starts_with(kQueueLimit)) {
     const std::uint32_t q = actor_.ensure_queue(name.substr(kQueueLimit.size()));
     if (q == kNoIndex) return;
@@ -319,8 +320,8 @@ Outcome LimitSetter::bring(std::string_view name, const LimitSettings& settings,
   at = find_limit(store_, name);
   const auto stands = [&] {
     return at != kNoIndex &&
-           (!settings.any() || (store_.limit_key(at).config.load() & kLimitSetByOperator) != 0 ||
-            settings_of(store_.limit_key(at)) == settings);
+           (!settings.any() || (store_.limit_keys[at].config.load() & kLimitSetByOperator) != 0 ||
+            settings_of(store_.limit_keys[at]) == settings);
   };
   if (stands() && store_.header().limit_turn.load() % 2 == 0) return Outcome::kOk;  // 1, 2
   if (!begin()) return Outcome::kBusy;
@@ -354,9 +355,9 @@ Outcome LimitSetter::clear(std::string_view name) {
 void LimitSetter::end_change() {
   if (!seat().ours()) return;
   if (const std::uint64_t at = (store_.header().limit_settler.load() >> 32) - 1;
-      at < store_.limit_keys()) {
+      at < store_.limit_keys.size()) {
     const auto key = static_cast<std::uint32_t>(at);
-    if (PermitSet::limit_of(store_.limit_key(key).permits.limit.load()) != PermitSet::kNone)
+    if (PermitSet::limit_of(store_.limit_keys[key].permits.limit.load()) != PermitSet::kNone)
       adopt(key);
   }
   end_sweep();

@@ -30,7 +30,7 @@ Word& Permits::at(const PermitSet& set, std::uint32_t place) const {
   const unsigned run = std::min(run_of(place), kPermitRuns - 1);
   const std::uint32_t inside = place - first_of(run);
   const std::uint32_t page = set.run[run].load() - 1 + inside / kPermitsPerPage;  // PAIR permit-run
-  return store_.permit_page(page).permit[inside % kPermitsPerPage];
+  return store_.permit_pages[page].permit[inside % kPermitsPerPage];
 }
 
 std::uint32_t Permits::high(const PermitSet& set) const {
@@ -153,11 +153,12 @@ bool Permits::grow(PermitSet& set, std::uint32_t owner, std::uint32_t limit) con
     if (set.run[run].load() != 0) continue;
     const PermitRun mine(owner, run);
     std::uint32_t first = kNoIndex;
-    for (std::uint32_t i = 0; i + mine.pages() <= store_.permit_pages() && first == kNoIndex;) {
-      std::uint64_t found = store_.permit_run(i).load();
+    for (std::uint32_t i = 0;
+         i + mine.pages() <= store_.permit_pages.size() && first == kNoIndex;) {
+      std::uint64_t found = store_.permit_runs[i].load();
       const bool fits =
           found == 0 || (PermitRun(found).given_back() && PermitRun(found).pages() == mine.pages());
-      if (fits && store_.permit_run(i).cas(found, mine.word, Point::kPermitRunTaken))
+      if (fits && store_.permit_runs[i].cas(found, mine.word, Point::kPermitRunTaken))
         found = mine.word;
       if (found == mine.word) first = i;
       i += std::max(PermitRun(found).pages(), 1U);
@@ -212,8 +213,8 @@ void Permits::drop(PermitSet& set, std::uint32_t owner) const {
     const std::uint32_t first = set.run[run].exchange(0, Point::kPermitRunNamed);
     if (first == 0) continue;
     const PermitRun mine(owner, run);
-    store_.permit_run(first - 1).cas_once(mine.word, mine.word & 0xFFFF'FF00,
-                                          Point::kPermitRunTaken);
+    store_.permit_runs[first - 1].cas_once(mine.word, mine.word & 0xFFFF'FF00,
+                                           Point::kPermitRunTaken);
   }
 }
 

@@ -71,7 +71,7 @@ class Mover : protected TenantAccounts {
   /// Available jobs of a queue that is counted have become more, or fewer.
   OJS_SHM_INLINE void count_backlog(QueueRecord& queue, std::uint64_t change) {
     if ((queue.flags.load() & kCounted) != 0) [[unlikely]]
-      store_.backlog(store_.number_of(queue)).fetch_add(change, shm::Point::kBacklogCounted);
+      store_.backlogs[store_.number_of(queue)].fetch_add(change, shm::Point::kBacklogCounted);
   }
   OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
 

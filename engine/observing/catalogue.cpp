@@ -140,7 +140,7 @@ void describe_pools(Writer& writer, const Store& store) {
               g.lanes - std::min(kServiceLanes, g.lanes - 1), sizeof(shm::Lane), sizeof(shm::Lane));
   writer.pool(135, "processes", segment.process(0).live, g.processes, sizeof(shm::ProcessRecord),
               sizeof(shm::ProcessRecord));
-  writer.pool(136, "parts", store.part_rings(0).owner, store.spare_parts(), sizeof(PartRings),
+  writer.pool(136, "parts", store.part_rings[0].owner, store.part_rings.size(), sizeof(PartRings),
               sizeof(PartRings));
 }
 
@@ -150,16 +150,16 @@ void describe_tables(Writer& writer, const Store& store) {
   constexpr std::uint32_t kUnlessHighest = states({0, 1, 2, 3, 4, 5, 6, 7}),
                           kIfHighest = states({8, 9, 10, 11, 12, 13, 14, 15});
   // A key that was given up has a hash below 2^32.
-  writer.pool(137, "limits", store.limit_key(0).name_hash, Writer::Part::kHigh, store.limit_keys(),
-              sizeof(LimitKey), sizeof(LimitKey));
-  writer.pool(138, "tickets", store.ticket(0).control, store.tickets(), sizeof(RoomTicket),
+  writer.pool(137, "limits", store.limit_keys[0].name_hash, Writer::Part::kHigh,
+              store.limit_keys.size(), sizeof(LimitKey), sizeof(LimitKey));
+  writer.pool(138, "tickets", store.tickets[0].control, store.tickets.size(), sizeof(RoomTicket),
               sizeof(RoomTicket), kUnlessHighest);
   // A cron that was removed leaves its version and its life, which stand in the other half.
-  writer.pool(139, "crons", store.cron(0).control, Writer::Part::kLow, kCrons, sizeof(CronRecord),
+  writer.pool(139, "crons", store.crons[0].control, Writer::Part::kLow, kCrons, sizeof(CronRecord),
               sizeof(CronRecord));
-  writer.pool(140, "workers", store.worker_mark(0).sign, store.workers(), sizeof(WorkerMark),
+  writer.pool(140, "workers", store.worker_marks[0].sign, store.workers.size(), sizeof(WorkerMark),
               sizeof(WorkerRecord) + sizeof(WorkerMark), kIfHighest);
-  writer.pool(141, "worker-pools", store.pool(0).setup, kPools, sizeof(PoolRecord),
+  writer.pool(141, "worker-pools", store.pools[0].setup, kPools, sizeof(PoolRecord),
               sizeof(PoolRecord), kUnlessHighest);
 }
 

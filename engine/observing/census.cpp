@@ -96,9 +96,9 @@ class Taker {
   void count_available(Census::Queue& queue, const JobRecord& job, Control control) {
     ++queue.available[rank_of_ring(control.ring())];
     queue.oldest_available_at = std::min(queue.oldest_available_at, job.available_at.get());
-    const std::uint32_t lot = limiting_ ? second_limit(job.limits.get()) : store_.lots();
-    if (lot < store_.lots() && store_.lot(lot).key() < census_.limits.size())
-      ++census_.limits[store_.lot(lot).key()].waiting;
+    const std::uint32_t lot = limiting_ ? second_limit(job.limits.get()) : store_.lots.size();
+    if (lot < store_.lots.size() && store_.lots[lot].key() < census_.limits.size())
+      ++census_.limits[store_.lots[lot].key()].waiting;
   }
 
   void count_active(std::uint32_t slot, const JobRecord& job, Control control) {
@@ -165,7 +165,7 @@ Census take_census(const Store& store) {
   census.queues.resize(store.queue_count());
   census.lanes.resize(store.lanes());
   census.active_by_pool.resize(kPools);
-  census.limits.resize(store.header().limiting.load() == 0 ? 0 : store.limit_keys());
+  census.limits.resize(store.header().limiting.load() == 0 ? 0 : store.limit_keys.size());
   Taker taker(store, census);
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     taker.prefetch(slot + kAhead);

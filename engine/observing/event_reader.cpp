@@ -18,7 +18,7 @@ std::uint64_t events_told(const Store& store) {
 }
 
 EventReader::EventReader(const Store& store, bool from_start)
-    : store_(store), seen_(store.lanes(), 0), done_(store.event_pages(), 0) {
+    : store_(store), seen_(store.lanes(), 0), done_(store.event_pages.size(), 0) {
   for (std::uint32_t lane = 0; lane < store.lanes() && !from_start; ++lane)
     seen_[lane] = store.segment().lane(lane).counters[kEventsTold].get_ordered();
 }
@@ -27,13 +27,13 @@ EventReader::EventReader(const Store& store, bool from_start)
 /// when its stamp is there before it is copied; 2. and when the page still has the same turn
 /// afterwards.
 void EventReader::read_page(std::uint32_t page, std::vector<Found>& lanes) {
-  const EventPageControl control(store_.event_control(page).load());
+  const EventPageControl control(store_.event_controls[page].load());
   if (control.turn() == 0 || control.word == done_[page] || control.lane() >= lanes.size()) return;
   Found& found = lanes[control.lane()];
   const std::uint64_t seen = seen_[control.lane()];
   std::uint64_t last = 0;
   for (unsigned i = 0; i < kEventsPerPage; ++i) {
-    const EventRecord& record = store_.event_page(page).event[i];
+    const EventRecord& record = store_.event_pages[page].event[i];
     if (record.stamp.load() != control.stamp(i)) break;  // 1
     const std::uint64_t sequence = record.sequence.get();
     last = std::max(last, sequence);
@@ -52,7 +52,7 @@ void EventReader::read_page(std::uint32_t page, std::vector<Found>& lanes) {
     event.lane = control.lane();
     event.sequence = sequence;
     event.time_ms = head & ((1ULL << 48) - 1);
-    if (EventPageControl(store_.event_control(page).load()).turn() != control.turn())
+    if (EventPageControl(store_.event_controls[page].load()).turn() != control.turn())
       return;  // 2. PAIR event-page
     if (event.kind > EventKind::kNone && event.kind < EventKind::kCount)
       found.events.push_back(event);

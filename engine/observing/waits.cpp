@@ -6,7 +6,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 /// Pages at the end of the table that lanes share.
-static std::uint32_t shared_pages(const Store& store) { return store.wait_pages() / 4; }
+static std::uint32_t shared_pages(const Store& store) { return store.wait_pages.size() / 4; }
 
 /// Takes the page for `key` in a part of the table. Pages are never given back, so the first that
 /// is free ends the search. 1. free: ours by one cas; 2. of that level, and ours or left by
@@ -17,7 +17,7 @@ WaitPage* WaitMeter::take(std::uint32_t key, std::uint32_t begin, std::uint32_t 
   if (count == 0) return nullptr;
   const std::uint32_t start = key * 0x9E3779B1U % count;
   for (std::uint32_t i = 0; i < count; ++i) {
-    WaitPage& page = store_.wait_page(begin + (start + i) % count);
+    WaitPage& page = store_.wait_pages[begin + (start + i) % count];
     std::uint64_t word = page.owner.load();
     // 1
     if (word == 0 && page.owner.cas(word, WaitOwner(1, owner, key).word, Point::kWaitPageTaken))
@@ -37,7 +37,7 @@ WaitPage* WaitMeter::take(std::uint32_t key, std::uint32_t begin, std::uint32_t 
 }
 
 [[gnu::noinline]] WaitMeter::Known WaitMeter::find(std::uint32_t key) {
-  const std::uint32_t shared = shared_pages(store_), own = store_.wait_pages() - shared;
+  const std::uint32_t shared = shared_pages(store_), own = store_.wait_pages.size() - shared;
   if (WaitPage* page = take(key, 0, own, lane_ + 1)) return {key, false, page};
   return {key, true, take(key, own, shared, 0)};
 }
@@ -69,8 +69,8 @@ static void add_to(WaitHistogram& sum, const WaitCounts& counts) {
 
 std::map<std::pair<std::uint32_t, std::uint8_t>, LevelHistograms> read_waits(const Store& store) {
   std::map<std::pair<std::uint32_t, std::uint8_t>, LevelHistograms> waits;
-  for (std::uint32_t i = 0; i < store.wait_pages(); ++i) {
-    const WaitPage& page = store.wait_page(i);
+  for (std::uint32_t i = 0; i < store.wait_pages.size(); ++i) {
+    const WaitPage& page = store.wait_pages[i];
     const WaitOwner owner(page.owner.load());
     if (!owner.taken()) continue;
     LevelHistograms& level = waits[{owner.queue(), owner.rank()}];

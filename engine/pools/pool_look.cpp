@@ -11,13 +11,13 @@ namespace ojs_shm::engine {
 std::uint32_t find_pool(const Store& store, std::string_view name) {
   const std::uint64_t hash = Store::hash_name(name);
   for (std::uint32_t i = 0; i < kPools; ++i)
-    if (store.pool(i).name_hash.load() == hash)
-      return PoolSetup(store.pool(i).setup.load()).used() ? i : kNoIndex;
+    if (store.pools[i].name_hash.load() == hash)
+      return PoolSetup(store.pools[i].setup.load()).used() ? i : kNoIndex;
   return kNoIndex;
 }
 
 std::string pool_name(const Store& store, std::uint32_t i) {
-  const PoolRecord& record = store.pool(i);
+  const PoolRecord& record = store.pools[i];
   std::string name(std::min<std::uint64_t>(record.name_length.load(), sizeof record.name),
                    '\0');  // PAIR pool-name
   shm::copy_out(name.data(), record.name, name.size());
@@ -25,7 +25,7 @@ std::string pool_name(const Store& store, std::uint32_t i) {
 }
 
 std::optional<PoolPlan> pool_plan(const Store& store, std::uint32_t i) {
-  const PoolRecord& record = store.pool(i);
+  const PoolRecord& record = store.pools[i];
   for (unsigned look = 0; look < 1024; ++look) {
     PoolPlan plan;
     plan.setup = PoolSetup(record.setup.load());
@@ -62,11 +62,11 @@ PoolCrew pool_crew(const Store& store, std::uint32_t pool) {
     crew.all_declared = crew.all_declared && concurrency != 0;
     crew.laden = crew.laden && PoolSeat::Laden::get(seat.word) != 0;
   }
-  const std::uint64_t name = store.pool(pool).name_hash.load();
-  for (std::uint32_t place = 0; place < store.workers(); ++place) {
-    const WorkerControl control(store.worker_mark(place).control.load());
+  const std::uint64_t name = store.pools[pool].name_hash.load();
+  for (std::uint32_t place = 0; place < store.workers.size(); ++place) {
+    const WorkerControl control(store.worker_marks[place].control.load());
     if (!control.lives()) continue;
-    const WorkerRecord& worker = store.worker(place);
+    const WorkerRecord& worker = store.workers[place];
     if (worker.pool.load() != name || worker.lane.load() != 0) continue;
     const WorkerLoad load(worker.load.load());
     ++crew.workers;

@@ -51,7 +51,7 @@ void PoolWorker::join(std::uint32_t pool, std::uint32_t concurrency) {
 
 void PoolWorker::serve(std::uint32_t pool) {
   pool_ = pool + 1;
-  pool_name_ = store_.pool(pool).name_hash.load();
+  pool_name_ = store_.pools[pool].name_hash.load();
   works_for_ = works_for_ - pool_of_word(works_for_) + pool_;
 }
 
@@ -69,7 +69,7 @@ void PoolWorker::seem_laden(bool laden) {
 /// Reads the pool's setup anew if it has changed. False when it was removed.
 [[gnu::noinline]] bool PoolWorker::see_pool() {
   const std::uint32_t pool = pool_ - 1;
-  PoolRecord& record = store_.pool(pool);
+  PoolRecord& record = store_.pools[pool];
   if (record.name_hash.load() != pool_name_) return false;
   if (view_.pool == pool && record.setup.load() == view_.setup.word) return view_.setup.used();
   auto plan = pool_plan(store_, pool);
@@ -82,7 +82,7 @@ void PoolWorker::seem_laden(bool laden) {
     view_.dispatched.push_back(counter_of(record, queue));
   view_.policy = {plan->setup.strategy(), static_cast<unsigned>(plan->queues.size()),
                   std::move(plan->cycle), plan->setup.prevents(), plan->setup.round()};
-  for (const std::uint32_t queue : plan->queues) view_.backlogs.push_back(&store_.backlog(queue));
+  for (const std::uint32_t queue : plan->queues) view_.backlogs.push_back(&store_.backlogs[queue]);
   view_.queues = std::move(plan->queues);
   limit_ = plan->concurrency == 0 ? kNoIndex : key_of_pool();
   return true;
@@ -96,20 +96,20 @@ std::uint32_t PoolWorker::key_of_pool() const {
 /// either sees that here, or its job is seen by LimitSetter::adopt().
 std::uint32_t PoolWorker::limit_now() const {
   if (pool_ == 0 ||
-      (view_.pool == pool_ - 1 && store_.pool(pool_ - 1).setup.load() == view_.setup.word))
+      (view_.pool == pool_ - 1 && store_.pools[pool_ - 1].setup.load() == view_.setup.word))
     return limit_;
   const auto plan = pool_plan(store_, pool_ - 1);
-  if (!plan || plan->concurrency == 0 || store_.pool(pool_ - 1).name_hash.load() != pool_name_)
+  if (!plan || plan->concurrency == 0 || store_.pools[pool_ - 1].name_hash.load() != pool_name_)
     return kNoIndex;
   return key_of_pool();
 }
 
 Outcome PoolWorker::choose(PoolTour& tour, std::uint32_t& queue) {
-  PoolRecord& record = store_.pool(pool_ - 1);
+  PoolRecord& record = store_.pools[pool_ - 1];
   while (tour.looks++ < kPatience) {
     if (!see_pool()) return Outcome::kNotFound;
     if (view_.setup.word != tour.setup) tour.setup = view_.setup.word, tour.tried.reset();
-    if (limit_ != kNoIndex && !may_begin(store_, store_.limit_key(limit_), store_.now_ms()))
+    if (limit_ != kNoIndex && !may_begin(store_, store_.limit_keys[limit_], store_.now_ms()))
       return Outcome::kEmpty;  // before a turn is spent
     const std::uint64_t version = PoolSetup::Version::get(tour.setup);
     const std::uint64_t word = record.turn.load();

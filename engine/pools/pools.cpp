@@ -38,7 +38,7 @@ void recount_backlog(const Store& store, std::uint32_t q) {
     if (const JobRecord& job = store.job(slot);
         Control(job.control.load()).state() == kSlotAvailable && job.queue.get() == q)
       ++waiting;
-  store.backlog(q).store(waiting, Point::kBacklogCounted);
+  store.backlogs[q].store(waiting, Point::kBacklogCounted);
 }
 
 /// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2.
@@ -69,7 +69,7 @@ Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
   const std::uint64_t hash = Store::hash_name(name);
   std::uint32_t at = kNoIndex;
   for (std::uint32_t i = 0; i < kPools; ++i) {
-    const std::uint64_t found = store_.pool(i).name_hash.load();
+    const std::uint64_t found = store_.pools[i].name_hash.load();
     const auto plan = pool_plan(store_, i);
     if (found == hash || (at == kNoIndex && !plan && (found == 0 || !left_behind(store_, i))))
       at = i;
@@ -79,7 +79,7 @@ Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
         return done(Outcome::kQueueIsolated);
   }
   if (at == kNoIndex) return done(Outcome::kNoPools);
-  PoolRecord& record = store_.pool(at);
+  PoolRecord& record = store_.pools[at];
   const PoolSetup before(record.setup.load());
   made = !before.used();
   const auto previous = pool_plan(store_, at);
@@ -142,7 +142,7 @@ Outcome Pools::remove(std::string_view name) {
   if (!seat().take()) return Outcome::kBusy;
   const std::uint32_t pool = find_pool(store_, name);
   if (pool != kNoIndex) {
-    Word& setup = store_.pool(pool).setup;
+    Word& setup = store_.pools[pool].setup;
     setup.store(PoolSetup::Version::put(PoolSetup::Version::get(setup.load()) + 1),
                 Point::kPoolSet);
   }

@@ -13,8 +13,8 @@ std::vector<Dispatched> dispatched_so_far(const Store& store) {
   for (std::uint32_t q = 0; q < sums.size(); ++q)
     for (std::uint32_t l = 0; l < lanes; ++l)
       sums[q].jobs += store.tally(q, l).dispatched.get_ordered();
-  for (std::uint32_t i = 0; i < store.wait_pages(); ++i) {
-    const WaitPage& page = store.wait_page(i);
+  for (std::uint32_t i = 0; i < store.wait_pages.size(); ++i) {
+    const WaitPage& page = store.wait_pages[i];
     const WaitOwner owner(page.owner.load());
     if (owner.taken() && owner.queue() < sums.size())
       sums[owner.queue()].waited_ms += page.from_available.sum_ms.load();
@@ -52,7 +52,7 @@ std::vector<Dispatched> dispatched_in_window(const Store& store) {
     const std::uint64_t at = store.sample_times().at_ms[first].load();  // PAIR sample
     std::vector<Dispatched> brought = window;
     for (std::uint32_t q = 0; q < brought.size(); ++q) {
-      const QueueSamples& samples = store.samples(q);
+      const QueueSamples& samples = store.samples[q];
       brought[q] = {less(brought[q].jobs, samples.dispatched[first].get()),
                     less(brought[q].waited_ms, samples.waited_ms[first].get())};
     }

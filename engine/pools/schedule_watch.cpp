@@ -58,8 +58,8 @@ void ScheduleWatch::take_sample(std::uint64_t now) {
   const std::uint64_t at = (times.last.load() + 1) % kSamples;
   times.at_ms[at].store(0, Point::kSampleTaken);
   for (std::uint32_t q = 0; q < so_far_.size(); ++q) {
-    store_.samples(q).dispatched[at].set(so_far_[q].jobs);
-    store_.samples(q).waited_ms[at].set(so_far_[q].waited_ms);
+    store_.samples[q].dispatched[at].set(so_far_[q].jobs);
+    store_.samples[q].waited_ms[at].set(so_far_[q].waited_ms);
   }
   times.at_ms[at].store(now, Point::kSampleTaken);  // PAIR sample
   times.last.store(at, Point::kSampleTaken);
@@ -70,7 +70,7 @@ void ScheduleWatch::take_sample(std::uint64_t now) {
 /// waits has not done so for the whole interval; 5. it starves, which is told once.
 void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
   Seen& seen = seen_[q];
-  Word& starved = store_.samples(q).starved;
+  Word& starved = store_.samples[q].starved;
   const std::uint64_t interval = interval_ms_[q] != 0 ? interval_ms_[q] : kStarvedAfterMs;
   const auto is_well = [&](std::uint64_t since) {
     seen = {so_far_[q].jobs, since};
@@ -108,7 +108,7 @@ void ScheduleWatch::watch_pool(std::uint32_t pool, const PoolPlan& plan) {
 
 /// That no worker of the pool may take a job told once, until that is over.
 void ScheduleWatch::note_overload(std::uint32_t pool, const PoolLoad* load) {
-  Word& told = store_.pool(pool).overloaded;
+  Word& told = store_.pools[pool].overloaded;
   const std::uint64_t before = told.load();
   if (before != 0 && load == nullptr) told.store(0, Point::kCounterMoved);
   if (before != 0 || load == nullptr) return;
@@ -120,7 +120,7 @@ void ScheduleWatch::note_overload(std::uint32_t pool, const PoolLoad* load) {
 bool ScheduleWatch::has_permit(std::uint32_t pool) const {
   const std::uint32_t key =
       find_limit(store_, std::string(kPoolLimit).append(pool_name(store_, pool)));
-  return key != kNoIndex && may_begin(store_, store_.limit_key(key), store_.now_ms());
+  return key != kNoIndex && may_begin(store_, store_.limit_keys[key], store_.now_ms());
 }
 
 }  // namespace ojs_shm::engine

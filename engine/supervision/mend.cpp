@@ -28,7 +28,7 @@ std::uint32_t Actor::mend_hints() {
           if (hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
         });
   each_flow(store_, [&](std::uint32_t flow, std::uint32_t ring) {
-    if (!FlowControl(store_.flow(flow).control.load()).in_line()) return;
+    if (!FlowControl(store_.flows[flow].control.load()).in_line()) return;
     shm::Rings::walk(segment_, ring, [&](std::uint32_t, unsigned, std::uint64_t value) {
       if (hint_lives(segment_, shm::Hint(value))) hinted[shm::Hint(value).index()] = true;
     });
@@ -52,8 +52,8 @@ void Actor::repair_shared() {
     if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(store_, i);
     if ((store_.queue(i).flags.load() & kTenants) != 0) gather_accounts(i, 100);
   }
-  for (std::uint32_t at = 0; at < store_.accounts(); ++at)
-    if (Refill(store_.account(at).refill.load()).pending()) settle_account(at);
+  for (std::uint32_t at = 0; at < store_.accounts.size(); ++at)
+    if (Refill(store_.accounts[at].refill.load()).pending()) settle_account(at);
   mend_limits();
   workflows().mend();
 }

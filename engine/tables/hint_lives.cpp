@@ -47,8 +47,8 @@ bool batch_lives(const shm::Segment& segment, shm::Hint hint) {
 
 bool ticket_lives(const shm::Segment& segment, shm::Hint hint) {
   const Store store(const_cast<shm::Segment&>(segment));  // reads
-  return hint.index() < store.tickets() &&
-         TicketControl(store.ticket(hint.index()).control.load()).is(hint.tag());
+  return hint.index() < store.tickets.size() &&
+         TicketControl(store.tickets[hint.index()].control.load()).is(hint.tag());
 }
 
 }  // namespace ojs_shm::engine

@@ -5,8 +5,8 @@ namespace ojs_shm::engine {
 
 std::uint32_t parts_in_use(const Store& store) {
   std::uint32_t n = 0;
-  for (std::uint32_t i = 0; i < store.spare_parts(); ++i)
-    n += store.part_rings(i).owner.load() != 0 ? 1 : 0;
+  for (std::uint32_t i = 0; i < store.part_rings.size(); ++i)
+    n += store.part_rings[i].owner.load() != 0 ? 1 : 0;
   return n;
 }
 
@@ -33,8 +33,8 @@ std::vector<QueuePart> all_parts(const Store& store) {
       if (shm::RingSet& rings = store.rings_of(q, part); &rings != &store.queue(q).rings)
         parts.push_back({q, part, &rings});
   }
-  for (std::uint32_t lot = 0; lot < store.lots() && store.lot(lot).owner.load() != 0; ++lot)
-    parts.push_back({store.lot(lot).queue(), kParts + lot, &store.lot(lot).rings});
+  for (std::uint32_t lot = 0; lot < store.lots.size() && store.lots[lot].owner.load() != 0; ++lot)
+    parts.push_back({store.lots[lot].queue(), kParts + lot, &store.lots[lot].rings});
   return parts;
 }
 

@@ -27,8 +27,8 @@ std::vector<std::uint32_t> root_rings(const Store& store);
 /// Calls `visit(flow, ring)` for each flow that has a ring.
 template <class Visit>
 void each_flow(const Store& store, const Visit& visit) {
-  for (std::uint32_t i = 0; i < store.flows(); ++i)
-    if (const std::uint32_t ring = store.flow(i).ring.load(); ring != 0) visit(i, ring - 1);
+  for (std::uint32_t i = 0; i < store.flows.size(); ++i)
+    if (const std::uint32_t ring = store.flows[i].ring.load(); ring != 0) visit(i, ring - 1);
 }
 
 }  // namespace ojs_shm::engine

@@ -26,85 +26,65 @@ Store::Store(shm::Segment& segment)
   };
   room -= std::min<std::uint64_t>(room, kTenantRules * sizeof(TenantRule) + sizeof(CronTable) +
                                             kPools * sizeof(PoolRecord) + sizeof(SampleTimes));
-  ticket_count_ = std::max(cut(h.tickets, sizeof(RoomTicket)), 1U);
+  const std::uint32_t tickets_there = std::max(cut(h.tickets, sizeof(RoomTicket)), 1U);
   transitions_per_lane_ = records_per_lane(slots_);
-  worker_count_ = cut(workers_for(slots_), sizeof(WorkerRecord) + sizeof(WorkerMark));
+  const std::uint32_t workers_there =
+      cut(workers_for(slots_), sizeof(WorkerRecord) + sizeof(WorkerMark));
   room -= std::min<std::uint64_t>(room, recorder_bytes(lanes_, slots_));
   max_queues_ = cut(std::min<std::uint32_t>(h.max_queues, 4095),
                     sizeof(QueueRecord) + std::uint64_t{lanes_} * sizeof(QueueTally) +
                         sizeof(Word) + sizeof(QueueSamples));
   room -= std::min<std::uint64_t>(room, busy_words(max_queues_) * sizeof(Word));
-  flow_count_ = cut(h.flows, sizeof(FlowRecord)) & ~1U;
-  spare_parts_ = cut(engine::spare_parts(max_queues_), sizeof(PartRings));
-  limit_keys_ = cut(std::min<std::uint32_t>(h.limit_keys, 0xFFFE), sizeof(LimitKey));
-  lots_ = cut(std::min<std::uint32_t>(h.lots, 0xFFFE), sizeof(ParkingLot));
-  permit_pages_ = cut(h.permit_pages, sizeof(PermitPage) + sizeof(Word));
-  account_count_ =
+  const std::uint32_t flows_there = cut(h.flows, sizeof(FlowRecord)) & ~1U;
+  const std::uint32_t parts_there = cut(spare_parts(max_queues_), sizeof(PartRings));
+  const std::uint32_t keys_there =
+      cut(std::min<std::uint32_t>(h.limit_keys, 0xFFFE), sizeof(LimitKey));
+  const std::uint32_t lots_there = cut(std::min<std::uint32_t>(h.lots, 0xFFFE), sizeof(ParkingLot));
+  const std::uint32_t permits_there = cut(h.permit_pages, sizeof(PermitPage) + sizeof(Word));
+  const std::uint32_t accounts_there =
       std::max(cut(std::min(h.accounts, AccountMark::kMostAccounts),
                    sizeof(AccountRecord) + std::uint64_t{lanes_} * sizeof(AccountTally)),
                1U);
-  wait_pages_ = cut(h.wait_pages, sizeof(WaitPage));
-  event_pages_ = cut(h.event_pages, sizeof(EventPage) + sizeof(Word));
+  const std::uint32_t waits_there = cut(h.wait_pages, sizeof(WaitPage));
+  const std::uint32_t events_there = cut(h.event_pages, sizeof(EventPage) + sizeof(Word));
   max_body_ = std::min<std::uint32_t>(h.max_body_bytes, 0xFF'FFFF);
   default_lease_ = h.default_lease_ms == 0 ? 1'800'000 : h.default_lease_ms;
   convention_ = convention_of_byte(h.convention).value_or(Convention::kOjs);
-  std::byte* at = segment.area() + kEngineHeaderBytes;
-  types_ = reinterpret_cast<TypeDefault*>(at);
-  at += kTypeDefaults * sizeof(TypeDefault);
-  flows_ = reinterpret_cast<FlowRecord*>(at);
-  at += std::uint64_t{flow_count_} * sizeof(FlowRecord);
-  queues_ = reinterpret_cast<QueueRecord*>(at);
-  at += std::uint64_t{max_queues_} * sizeof(QueueRecord);
-  part_rings_ = reinterpret_cast<PartRings*>(at);
-  at += std::uint64_t{spare_parts_} * sizeof(PartRings);
-  pools_ = reinterpret_cast<PoolRecord*>(at);
-  at += kPools * sizeof(PoolRecord);
-  accounts_ = reinterpret_cast<AccountRecord*>(at);
-  at += std::uint64_t{account_count_} * sizeof(AccountRecord);
-  keys_ = reinterpret_cast<LimitKey*>(at);
-  at += std::uint64_t{limit_keys_} * sizeof(LimitKey);
-  parking_ = reinterpret_cast<ParkingLot*>(at);
-  at += std::uint64_t{lots_} * sizeof(ParkingLot);
-  permits_ = reinterpret_cast<PermitPage*>(at);
-  at += std::uint64_t{permit_pages_} * sizeof(PermitPage);
-  waits_ = reinterpret_cast<WaitPage*>(at);
-  at += std::uint64_t{wait_pages_} * sizeof(WaitPage);
-  events_ = reinterpret_cast<EventPage*>(at);
-  at += std::uint64_t{event_pages_} * sizeof(EventPage);
-  shared_turns_ = reinterpret_cast<SharedTurn*>(at);
-  at += kSharedTurns * sizeof(SharedTurn);
-  tallies_ = reinterpret_cast<QueueTally*>(at);
-  at += std::uint64_t{max_queues_} * lanes_ * sizeof(QueueTally);
-  tenant_rules_ = reinterpret_cast<TenantRule*>(at);
-  at += kTenantRules * sizeof(TenantRule);
-  cron_table_ = reinterpret_cast<CronTable*>(at);
-  at += sizeof(CronTable);
-  workers_ = reinterpret_cast<WorkerRecord*>(at);
-  at += std::uint64_t{worker_count_} * sizeof(WorkerRecord);
-  tickets_ = reinterpret_cast<RoomTicket*>(at);
-  at += std::uint64_t{ticket_count_} * sizeof(RoomTicket);
-  account_tallies_ = reinterpret_cast<AccountTally*>(at);
-  at += std::uint64_t{account_count_} * lanes_ * sizeof(AccountTally);
-  worker_marks_ = reinterpret_cast<WorkerMark*>(at);
-  at += std::uint64_t{worker_count_} * sizeof(WorkerMark);
-  event_controls_ = reinterpret_cast<Word*>(at);
-  at += std::uint64_t{event_pages_} * sizeof(Word);
-  busy_ = reinterpret_cast<Word*>(at);
-  at += std::uint64_t{busy_words(max_queues_)} * sizeof(Word);
-  permit_runs_ = reinterpret_cast<Word*>(at);
-  at += std::uint64_t{permit_pages_} * sizeof(Word);
-  backlogs_ = reinterpret_cast<Word*>(at);
-  at += std::uint64_t{max_queues_} * sizeof(Word);
-  sample_times_ = reinterpret_cast<SampleTimes*>(at);
-  at += sizeof(SampleTimes);
-  samples_ = reinterpret_cast<QueueSamples*>(at);
-  at += std::uint64_t{max_queues_} * sizeof(QueueSamples);
-  transitions_ = reinterpret_cast<TransitionRecord*>(at);
+
+  // In the order of the layout.
+  Tables area(segment.area() + kEngineHeaderBytes);
+  type_defaults = area.table<TypeDefault>(kTypeDefaults);
+  flows = area.table<FlowRecord>(flows_there);
+  queues_ = area.next<QueueRecord>(max_queues_);
+  part_rings = area.table<PartRings>(parts_there);
+  pools = area.table<PoolRecord>(kPools);
+  accounts = area.table<AccountRecord>(accounts_there);
+  limit_keys = area.table<LimitKey>(keys_there);
+  lots = area.table<ParkingLot>(lots_there);
+  permit_pages = area.table<PermitPage>(permits_there);
+  wait_pages = area.table<WaitPage>(waits_there);
+  event_pages = area.table<EventPage>(events_there);
+  shared_turns = area.table<SharedTurn>(kSharedTurns);
+  tallies_ = area.next<QueueTally>(std::uint64_t{max_queues_} * lanes_);
+  tenant_rules = area.table<TenantRule>(kTenantRules);
+  cron_table_ = area.next<CronTable>(1);
+  crons = {cron_table_->record, kCrons};
+  workers = area.table<WorkerRecord>(workers_there);
+  tickets = area.table<RoomTicket>(tickets_there);
+  account_tallies_ = area.next<AccountTally>(std::uint64_t{accounts_there} * lanes_);
+  worker_marks = area.table<WorkerMark>(workers_there);
+  event_controls = area.table<Word>(events_there);
+  busy_ = area.next<Word>(busy_words(max_queues_));
+  permit_runs = area.table<Word>(permits_there);
+  backlogs = area.table<Word>(max_queues_);
+  sample_times_ = area.next<SampleTimes>(1);
+  samples = area.table<QueueSamples>(max_queues_);
+  transitions_ = area.next<TransitionRecord>(0);
 }
 
 shm::RingSet& Store::rings_of_part(QueueRecord& queue, unsigned part) const {
   const std::uint32_t at = queue.part[part % kParts].load() - 1;  // PAIR part-name
-  return at < spare_parts_ ? part_rings_[at].rings : queue.rings;
+  return at < part_rings.size() ? part_rings[at].rings : queue.rings;
 }
 
 std::uint64_t Store::hash_name(std::string_view name) {

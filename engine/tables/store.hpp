@@ -9,6 +9,7 @@
 #include "engine/rules/aging.hpp"
 #include "engine/rules/convention.hpp"
 #include "engine/tables/layout.hpp"
+#include "engine/tables/table.hpp"
 #include "shm/ring.hpp"
 #include "shm/segment.hpp"
 
@@ -50,15 +51,13 @@ class Store {
   }
   shm::RingSet& rings_of_part(QueueRecord& queue, unsigned part) const;
   /// Whether a waiting job stands in a lot.
-  bool parked(const JobRecord& job) const { return second_limit(job.limits.get()) < lots_; }
+  bool parked(const JobRecord& job) const { return second_limit(job.limits.get()) < lots.size(); }
   /// Where a waiting job stands: in its part of its queue, or in a lot.
   shm::RingSet& rings_of(const JobRecord& job) const {
     if (parked(job)) [[unlikely]]
-      return parking_[second_limit(job.limits.get())].rings;
+      return lots[second_limit(job.limits.get())].rings;
     return rings_of(job.queue.get(), job.flags().part());
   }
-  std::uint32_t spare_parts() const { return spare_parts_; }
-  PartRings& part_rings(std::uint32_t i) const { return part_rings_[i < spare_parts_ ? i : 0]; }
   Aging aging(const QueueRecord& queue) const {
     const Aging own(queue.aging.load());
     return own.set() ? own : Aging(header().aging.load());
@@ -69,55 +68,20 @@ class Store {
         part == 0 || part >= kAgeClasses ? 0 : queue.age_class[part].load();  // PAIR age-class
     return is_age_class(own) ? static_cast<std::uint8_t>(own - 1) : aging.rate();
   }
-  std::uint32_t wait_pages() const { return wait_pages_; }
-  std::uint32_t event_pages() const { return event_pages_; }
-  WaitPage& wait_page(std::uint32_t i) const { return waits_[i < wait_pages_ ? i : 0]; }
-  EventPage& event_page(std::uint32_t i) const { return events_[i < event_pages_ ? i : 0]; }
-  Word& event_control(std::uint32_t i) const { return event_controls_[i < event_pages_ ? i : 0]; }
-  std::uint32_t limit_keys() const { return limit_keys_; }
-  LimitKey& limit_key(std::uint32_t i) const { return keys_[i < limit_keys_ ? i : 0]; }
-  std::uint32_t lots() const { return lots_; }
-  ParkingLot& lot(std::uint32_t i) const { return parking_[i < lots_ ? i : 0]; }
-  std::uint32_t permit_pages() const { return permit_pages_; }
-  PermitPage& permit_page(std::uint32_t i) const { return permits_[i < permit_pages_ ? i : 0]; }
-  Word& permit_run(std::uint32_t i) const { return permit_runs_[i < permit_pages_ ? i : 0]; }
-  /// Places for enqueues that wait for room.
-  std::uint32_t tickets() const { return ticket_count_; }
-  RoomTicket& ticket(std::uint32_t i) const { return tickets_[i < ticket_count_ ? i : 0]; }
-  TypeDefault& type_default(std::uint32_t i) const { return types_[i % kTypeDefaults]; }
-  std::uint32_t flows() const { return flow_count_; }
-  FlowRecord& flow(std::uint32_t i) const { return flows_[i < flow_count_ ? i : 0]; }
-  TenantRule& tenant_rule(std::uint32_t i) const { return tenant_rules_[i % kTenantRules]; }
   CronTable& cron_table() const { return *cron_table_; }
-  CronRecord& cron(std::uint32_t i) const { return cron_table_->record[i % kCrons]; }
-  std::uint32_t workers() const { return worker_count_; }
-  WorkerRecord& worker(std::uint32_t i) const { return workers_[i < worker_count_ ? i : 0]; }
-  WorkerMark& worker_mark(std::uint32_t i) const {
-    return worker_marks_[i < worker_count_ ? i : 0];
-  }
-  std::uint32_t accounts() const { return account_count_; }
-  AccountRecord& account(std::uint32_t i) const { return accounts_[i < account_count_ ? i : 0]; }
   AccountTally& account_tally(std::uint32_t account, std::uint32_t lane) const {
-    return account_tallies_[std::size_t{lane < lanes_ ? lane : 0} * account_count_ +
-                            (account < account_count_ ? account : 0)];
+    return account_tallies_[std::size_t{lane < lanes_ ? lane : 0} * accounts.size() +
+                            (account < accounts.size() ? account : 0)];
   }
-  PoolRecord& pool(std::uint32_t i) const { return pools_[i % kPools]; }
   Word& busy_word(std::uint32_t queue) const {
     return busy_[(queue < max_queues_ ? queue : 0) / BusyWord::kQueues];
   }
-  /// Available jobs of the queue, nearly: what a choice among queues goes by. Kept while it is
-  /// counted; close to those of the others, for they are read together.
-  Word& backlog(std::uint32_t queue) const { return backlogs_[queue < max_queues_ ? queue : 0]; }
   SampleTimes& sample_times() const { return *sample_times_; }
-  SharedTurn& shared_turn(std::uint32_t i) const { return shared_turns_[i % kSharedTurns]; }
   /// The ring of a lane in the flight recorder.
   TransitionRecord* transitions(std::uint32_t lane) const {
     return transitions_ + std::size_t{lane < lanes_ ? lane : 0} * (transitions_per_lane_ + 1);
   }
   std::uint32_t transitions_per_lane() const { return transitions_per_lane_; }
-  QueueSamples& samples(std::uint32_t queue) const {
-    return samples_[queue < max_queues_ ? queue : 0];
-  }
   std::uint32_t number_of(const QueueRecord& queue) const {
     return static_cast<std::uint32_t>(&queue - queues_);
   }
@@ -138,44 +102,44 @@ class Store {
   }
   static constexpr std::uint64_t deletion_mark(std::uint64_t charged) { return charged << 1 | 1; }
 
+  // The tables that options and services look at.
+  Table<TypeDefault> type_defaults;
+  Table<PartRings> part_rings;
+  Table<PoolRecord> pools;
+  Table<SharedTurn> shared_turns;
+  Table<FlowRecord> flows;
+  Table<TenantRule> tenant_rules;
+  Table<AccountRecord> accounts;
+  Table<RoomTicket> tickets;  ///< for enqueues that wait for room
+  Table<LimitKey> limit_keys;
+  Table<ParkingLot> lots;
+  Table<PermitPage> permit_pages;
+  Table<Word> permit_runs;  ///< of each permit page
+  Table<CronRecord> crons;
+  Table<WorkerRecord> workers;
+  Table<WorkerMark> worker_marks;  ///< of each worker
+  Table<WaitPage> wait_pages;
+  Table<EventPage> event_pages;
+  Table<Word> event_controls;  ///< of each event page
+  /// Available jobs of each queue, nearly: what a choice among queues goes by. Kept while it is
+  /// counted; side by side, for they are read together.
+  Table<Word> backlogs;
+  Table<QueueSamples> samples;  ///< of each queue
+
  private:
   shm::Segment& segment_;
   JobRecord* jobs_;
   std::uint32_t slots_, lanes_;
-  TypeDefault* types_;
   QueueRecord* queues_;
   QueueTally* tallies_;
-  PartRings* part_rings_;
-  WaitPage* waits_;
-  EventPage* events_;
-  RoomTicket* tickets_;
-  std::uint32_t ticket_count_;
-  Word* event_controls_;
-  FlowRecord* flows_;
-  TenantRule* tenant_rules_;
   CronTable* cron_table_;
-  WorkerRecord* workers_;
-  WorkerMark* worker_marks_;
-  std::uint32_t worker_count_;
-  AccountRecord* accounts_;
   AccountTally* account_tallies_;
-  std::uint32_t account_count_;
-  std::uint32_t flow_count_;
-  PoolRecord* pools_;
   Word* busy_;
-  LimitKey* keys_;
-  ParkingLot* parking_;
-  PermitPage* permits_;
-  Word* permit_runs_;
-  Word* backlogs_;
   SampleTimes* sample_times_;
-  SharedTurn* shared_turns_;
-  QueueSamples* samples_;
   TransitionRecord* transitions_;
   std::uint32_t transitions_per_lane_;
-  std::uint32_t wait_pages_, event_pages_, permit_pages_, limit_keys_, lots_;
   Convention convention_;
-  std::uint32_t max_queues_, max_body_, default_lease_, spare_parts_;
+  std::uint32_t max_queues_, max_body_, default_lease_;
 };
 
 }  // namespace ojs_shm::engine

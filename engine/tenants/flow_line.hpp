@@ -12,13 +12,13 @@ namespace ojs_shm::engine {
 /// The flow of that key; a new one if need be, or one that is idle. kNoIndex when all that may be
 /// are in line. With `make` false only one that is there.
 inline std::uint32_t take_flow(const Store& store, std::uint64_t key, bool make = true) {
-  const std::uint32_t flows = store.flows();
+  const std::uint32_t flows = store.flows.size();
   for (unsigned look = 0; flows != 0 && look < kPatience; ++look) {
     std::uint32_t free = kNoIndex;
     std::uint64_t before = 0;
     for (std::uint32_t i = 0; i < std::min(kFlowReach, flows); ++i) {
       const auto at = static_cast<std::uint32_t>((key + i) % flows);
-      const FlowRecord& flow = store.flow(at);
+      const FlowRecord& flow = store.flows[at];
       const std::uint64_t found = flow.key.load();
       if (found == key) return at;
       if (free == kNoIndex &&
@@ -27,7 +27,7 @@ inline std::uint32_t take_flow(const Store& store, std::uint64_t key, bool make 
       if (found == 0) break;
     }
     if (free == kNoIndex || !make) return kNoIndex;
-    if (store.flow(free).key.cas_once(before, key, shm::Point::kFlowTaken)) return free;
+    if (store.flows[free].key.cas_once(before, key, shm::Point::kFlowTaken)) return free;
   }
   return kNoIndex;
 }
@@ -43,7 +43,7 @@ struct FlowLine {
 
   /// False when there is no room for its hint.
   bool list(std::uint32_t at) const {
-    Word& control = store.flow(at).control;
+    Word& control = store.flows[at].control;
     for (unsigned look = 0; look < kPatience; ++look) {
       const FlowControl found(control.load_seq_cst());  // PAIR flow-line
       if (found.state() == FlowControl::kListed) return true;
@@ -62,8 +62,8 @@ struct FlowLine {
   /// moved or is about to.
   std::uint32_t led_to(const shm::Peeked& head, FlowControl& found) const {
     const shm::Hint hint = head.hint();
-    if (hint.leads_to_line() && hint.index() < store.flows()) [[likely]] {
-      FlowRecord& flow = store.flow(hint.index());
+    if (hint.leads_to_line() && hint.index() < store.flows.size()) [[likely]] {
+      FlowRecord& flow = store.flows[hint.index()];
       found = FlowControl(flow.control.load());
       const bool whole = set == nullptr || flow.ring.load() != 0;
       if (whole && found.in_line() && found.tag() == hint.tag()) return hint.index();
@@ -99,7 +99,7 @@ struct FlowLine {
   /// of which one is dead.
   template <class Empty>
   void end_turn(std::uint32_t at, std::uint64_t weight, const Empty& empty) const {
-    FlowRecord& flow = store.flow(at);
+    FlowRecord& flow = store.flows[at];
     const FlowControl found(flow.control.load());
     const shm::Peeked head = rings.peek(ring);
     const bool leads = !head.empty() && head.hint().leads_to_line() && head.hint().index() == at;

@@ -45,7 +45,7 @@ bool Search::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t sl
   if (flow == kNoIndex) return false;
   const Hint hint(slot, available.tag());
   const auto push = [&] {
-    const std::uint32_t own = rings_.ensure_unindexed(store_.flow(flow).ring);
+    const std::uint32_t own = rings_.ensure_unindexed(store_.flows[flow].ring);
     return own != kNoIndex && rings_.push(own, hint, nullptr, 0);
   };
   if ((!push() && !relieved(push)) ||
@@ -73,7 +73,7 @@ bool Search::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q
 bool Search::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl found,
                            const shm::Peeked* head, std::uint32_t q, std::uint32_t& left,
                            Live& live) {
-  FlowRecord& flow = store_.flow(at);
+  FlowRecord& flow = store_.flows[at];
   const std::uint32_t own = flow.ring.load() - 1;
   for (; left > 1; --left) {  // the last one is the caller's to count
     const shm::Peeked first = rings_.peek(own);
@@ -117,7 +117,7 @@ bool Search::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl f
 [[gnu::noinline]] void Search::end_turn(QueueRecord& queue, const Look& look,
                                         std::uint64_t tenant) {
   shm::RingSet& rings = store_.rings_of(*look.job);
-  const std::uint32_t own = store_.flow(look.flow).ring.load() - 1;
+  const std::uint32_t own = store_.flows[look.flow].ring.load() - 1;
   const std::uint32_t ring = shm::Rings::find(rings, look.number);
   if (own == kNoIndex || ring == kNoIndex) return;
   const std::uint64_t weight = tenant_weight(store_, queue, tenant);
@@ -184,7 +184,7 @@ void Search::dissolve_flows(std::uint32_t q) {
     std::vector<Waiting> jobs;
     std::vector<std::pair<std::uint32_t, FlowControl>> ending;
     each_flow(store_, [&](std::uint32_t at, std::uint32_t ring) {
-      Word& control = store_.flow(at).control;
+      Word& control = store_.flows[at].control;
       FlowControl found(control.load());
       if (!found.in_line()) return;
       const FlowControl announced = found.ending();
@@ -221,7 +221,7 @@ void Search::dissolve_flows(std::uint32_t q) {
     }
     bool done = true;
     for (const auto& [at, announced] : ending)  // 3
-      done = store_.flow(at).control.cas_once(
+      done = store_.flows[at].control.cas_once(
                  announced.word, FlowControl(FlowControl::kIdle, 0, announced.next_tag()).word,
                  Point::kFlowEnded) &&
              done;

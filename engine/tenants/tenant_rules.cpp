@@ -16,7 +16,7 @@ namespace {
 TenantRule* name_tenant(const Store& store, std::uint32_t q, std::string_view tenant, bool make) {
   const std::uint64_t key = mix_key(q, hash_tenant(tenant));
   for (std::uint32_t i = 0; i < kTenantRules; ++i) {
-    TenantRule& rule = store.tenant_rule(static_cast<std::uint32_t>(key + i));
+    TenantRule& rule = store.tenant_rules[(key + i) % kTenantRules];
     std::uint64_t found = rule.key.load();
     if (found == 0 && !make) return nullptr;
     if (found == 0 && rule.key.cas(found, key, Point::kTenantNamed)) found = key;
@@ -35,7 +35,7 @@ TenantRule* name_tenant(const Store& store, std::uint32_t q, std::string_view te
 
 const TenantRule* find_tenant_rule(const Store& store, std::uint64_t key) {
   for (std::uint32_t i = 0; i < kTenantRules; ++i) {
-    const TenantRule& rule = store.tenant_rule(static_cast<std::uint32_t>(key + i));
+    const TenantRule& rule = store.tenant_rules[(key + i) % kTenantRules];
     const std::uint64_t found = rule.key.load();
     if (found == key) return &rule;
     if (found == 0) break;

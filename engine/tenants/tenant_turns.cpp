@@ -31,7 +31,7 @@ void TenantTurns::list(std::uint32_t q, std::uint64_t tenant) {
   for (unsigned look = 0; ring != kNoIndex && look < kPatience; ++look) {
     const std::uint32_t at = take_flow(store, key);
     if (at == kNoIndex) return;
-    FlowRecord& turn = store.flow(at);
+    FlowRecord& turn = store.flows[at];
     if (turn.tenant.load() != tenant) turn.tenant.store(tenant, Point::kFlowTaken);
     if (!FlowLine{store, search.rings_, ring}.list(at)) return;
     // Else another tenant has been given the flow before it was in line.
@@ -41,7 +41,7 @@ void TenantTurns::list(std::uint32_t q, std::uint64_t tenant) {
 
 void TenantTurns::gather(std::uint32_t q) {
   each_flow(store, [&](std::uint32_t at, std::uint32_t ring) {
-    if (!FlowControl(store.flow(at).control.load()).in_line()) return;
+    if (!FlowControl(store.flows[at].control.load()).in_line()) return;
     const shm::Peeked first = search.rings_.peek(ring);
     if (first.empty() || first.hint().index() >= store.slots()) return;
     const JobRecord& job = store.job(first.hint().index());
@@ -59,7 +59,7 @@ bool TenantTurns::look(QueueRecord& queue, Search::Look& look, std::uint32_t& le
     FlowControl found(0);
     const std::uint32_t at = tenants.led_to(head, found);
     if (at == kNoIndex) continue;
-    FlowRecord& turn = store.flow(at);
+    FlowRecord& turn = store.flows[at];
     const std::uint64_t tenant = turn.tenant.load();
     const bool its = turn.key.load() == key_of_turn(q, tenant);
     if (its && best_of(queue, tenant, look, left, best)) {
@@ -119,8 +119,8 @@ bool TenantTurns::first_at(QueueRecord& queue, std::uint64_t tenant, const Searc
   const std::uint32_t at =
       take_flow(store, mix_key(place_of_flows(q, part.number, number), tenant), false);
   if (at == kNoIndex) return false;
-  found = FlowControl(store.flow(at).control.load());
-  return found.in_line() && store.flow(at).ring.load() != 0 &&
+  found = FlowControl(store.flows[at].control.load());
+  return found.in_line() && store.flows[at].ring.load() != 0 &&
          search.first_in_flow(level, at, found, nullptr, q, left, live);
 }
 
@@ -138,7 +138,7 @@ bool TenantTurns::has_none(QueueRecord& queue, std::uint64_t tenant) const {
         const std::uint32_t at =
             take_flow(store, mix_key(place_of_flows(q, part, number), tenant), false);
         if (at == kNoIndex) continue;
-        const FlowRecord& flow = store.flow(at);
+        const FlowRecord& flow = store.flows[at];
         const std::uint32_t ring = flow.ring.load();
         if (FlowControl(flow.control.load_seq_cst()).in_line() && ring != 0 &&
             !search.rings_.peek(ring - 1).empty())

@@ -31,13 +31,13 @@ Registry::Registry(Actor& actor) : actor_(actor), store_(actor.store()) {}
 std::uint32_t Registry::place_for(std::uint32_t hash) const {
   std::uint32_t free = kNoIndex, gone = kNoIndex;
   std::uint64_t oldest = ~0ULL;
-  for (std::uint32_t place = 0; place < store_.workers(); ++place) {
-    const WorkerControl control(store_.worker_mark(place).control.load());
+  for (std::uint32_t place = 0; place < store_.workers.size(); ++place) {
+    const WorkerControl control(store_.worker_marks[place].control.load());
     if (control.phase() == WorkerPhase::kFree) {
       if (free == kNoIndex) free = place;
     } else if (control.phase() == WorkerPhase::kGone) {
       if (control.hash() == hash) return place;
-      if (const std::uint64_t ms = WorkerSign(store_.worker_mark(place).sign.load()).ms();
+      if (const std::uint64_t ms = WorkerSign(store_.worker_marks[place].sign.load()).ms();
           ms < oldest)
         oldest = ms, gone = place;
     }
@@ -51,12 +51,12 @@ std::uint32_t Registry::place_for(std::uint32_t hash) const {
 /// has made the worker without having seen this lane. A lane that seems to be stopped is not waited for.
 Registry::Rivals Registry::rivals(std::uint32_t place, std::uint32_t hash,
                                   std::string_view id) const {
-  for (std::uint32_t other = 0; other < store_.workers(); ++other) {
+  for (std::uint32_t other = 0; other < store_.workers.size(); ++other) {
     if (other == place) continue;
     for (unsigned look = 0;; ++look) {
-      const WorkerControl control(store_.worker_mark(other).control.load_seq_cst());
+      const WorkerControl control(store_.worker_marks[other].control.load_seq_cst());
       if (control.unused() || control.hash() != hash) break;
-      const WorkerRecord& record = store_.worker(other);
+      const WorkerRecord& record = store_.workers[other];
       if (control.lives()) {
         if (text_in(record.id, record.id_length) == id) return Rivals::kSome;  // 1
         break;
@@ -71,7 +71,7 @@ Registry::Rivals Registry::rivals(std::uint32_t place, std::uint32_t hash,
 
 /// Everything that a record says, before any lane can see it.
 void Registry::name(std::uint32_t place, std::uint64_t life, const WorkerReport& report) {
-  WorkerRecord& record = store_.worker(place);
+  WorkerRecord& record = store_.workers[place];
   const std::uint64_t now = store_.now_ms();
   record.registered_at.store(now, Point::kWorkerNamed);
   record.order.store(0, Point::kWorkerNamed);
@@ -89,7 +89,7 @@ void Registry::name(std::uint32_t place, std::uint64_t life, const WorkerReport&
   shm::copy_in(record.id, report.id.data(),
                report.id.size());  // NO CRASH POINT: the record is not a worker's yet
   put_details(record, report.details.value_or(""));
-  store_.worker_mark(place).sign.store(WorkerSign(now, life).word, Point::kWorkerNamed);
+  store_.worker_marks[place].sign.store(WorkerSign(now, life).word, Point::kWorkerNamed);
 }
 
 /// Under the id there is no worker as far as this lane knows: 1. there is one, after all; 2. it is being
@@ -99,7 +99,7 @@ Outcome Registry::claim(const WorkerReport& report, std::uint32_t hash, WorkerKe
   for (unsigned look = 0; look < kPatience; ++look) {
     if (look != 0) shm::wait_for_another(look - 1);
     if (const std::uint32_t at = worker_place(store_, hash, report.id); at != kNoIndex) {
-      key = WorkerKey(at, WorkerControl(store_.worker_mark(at).control.load()).life());
+      key = WorkerKey(at, WorkerControl(store_.worker_marks[at].control.load()).life());
       if (!worker_lives(store_, key)) {  // 2
         conclude(at, nullptr);
         continue;
@@ -110,7 +110,7 @@ Outcome Registry::claim(const WorkerReport& report, std::uint32_t hash, WorkerKe
     }
     const std::uint32_t place = place_for(hash);
     if (place == kNoIndex) return Outcome::kNoWorkers;
-    WorkerMark& mark = store_.worker_mark(place);
+    WorkerMark& mark = store_.worker_marks[place];
     const WorkerControl found(mark.control.load());
     const WorkerControl taken = found.taken(hash, actor_.lane() + 1);
     if (!found.unused() || !mark.control.cas_once(found.word, taken.word, Point::kWorkerTaken))
@@ -127,7 +127,7 @@ Outcome Registry::claim(const WorkerReport& report, std::uint32_t hash, WorkerKe
     if (actor_.tellings().on()) {
       actor_.tellings().about_worker(EventKind::kWorkerStarted, report.id,
                                      report.concurrency.value_or(0), 0);
-      if (report.drains.value_or(false)) tell_turn(store_.worker(place), false);
+      if (report.drains.value_or(false)) tell_turn(store_.workers[place], false);
     }
     return Outcome::kOk;
   }
@@ -152,7 +152,7 @@ void Registry::tell_turn(const WorkerRecord& record, bool takes_jobs) const {
 /// Writes in a living worker's record, one lane at a time. kLost: it does not live any more.
 template <class Write>
 Outcome Registry::change(WorkerKey key, const Write& write) {
-  Word& control = store_.worker_mark(key.place()).control;
+  Word& control = store_.worker_marks[key.place()].control;
   for (unsigned look = 0; look < kPatience; ++look) {
     const WorkerControl found(control.load());
     if (!found.lives() || found.life() != key.life()) return Outcome::kLost;
@@ -162,7 +162,7 @@ Outcome Registry::change(WorkerKey key, const Write& write) {
       shm::wait_for_another(look);
       continue;
     }
-    WorkerRecord& record = store_.worker(key.place());
+    WorkerRecord& record = store_.workers[key.place()];
     const bool took_jobs = takes_jobs(record);
     write(record);
     const bool takes = takes_jobs(record);
@@ -176,7 +176,7 @@ Outcome Registry::change(WorkerKey key, const Write& write) {
 /// What is told and stands there already is not written again.
 Outcome Registry::update(const WorkerReport& report, WorkerKey key) {
   if (!beat(key)) return Outcome::kLost;
-  const WorkerRecord& record = store_.worker(key.place());
+  const WorkerRecord& record = store_.workers[key.place()];
   const std::uint64_t pool = record.pool.load();
   if (report.pool && *report.pool != 0 && pool != 0 && *report.pool != pool)
     return worker_lives(store_, key) ? Outcome::kOtherPool : Outcome::kLost;
@@ -206,8 +206,8 @@ Outcome Registry::update(const WorkerReport& report, WorkerKey key) {
 }
 
 bool Registry::beat(WorkerKey key) {
-  if (key.none() || key.place() >= store_.workers()) return false;
-  Word& word = store_.worker_mark(key.place()).sign;
+  if (key.none() || key.place() >= store_.workers.size()) return false;
+  Word& word = store_.worker_marks[key.place()].sign;
   const std::uint64_t now = store_.now_ms();
   std::uint64_t found = word.load();
   for (;;) {
@@ -228,8 +228,8 @@ Outcome Registry::order(std::string_view id, WorkerOrder order) {
 }
 
 void Registry::count(WorkerKey key, std::int32_t jobs) {
-  if (key.none() || key.place() >= store_.workers()) return;
-  Word& word = store_.worker(key.place()).load;
+  if (key.none() || key.place() >= store_.workers.size()) return;
+  Word& word = store_.workers[key.place()].load;
   std::uint64_t found = word.load();
   for (;;) {
     const WorkerLoad load(found);
@@ -246,14 +246,14 @@ void Registry::count(WorkerKey key, std::int32_t jobs) {
 
 /// The one write that ends a worker: a beat of it comes before, or finds that it is ended.
 bool Registry::end(std::uint32_t place, WorkerSign sign, WorkerEnd how) {
-  return store_.worker_mark(place).sign.cas_once(sign.word, sign.ended(how).word,
-                                                 Point::kWorkerEnded);
+  return store_.worker_marks[place].sign.cas_once(sign.word, sign.ended(how).word,
+                                                  Point::kWorkerEnded);
 }
 
 bool Registry::leave(WorkerKey key) {
-  if (key.none() || key.place() >= store_.workers()) return false;
+  if (key.none() || key.place() >= store_.workers.size()) return false;
   for (;;) {
-    const WorkerSign sign(store_.worker_mark(key.place()).sign.load());
+    const WorkerSign sign(store_.worker_marks[key.place()].sign.load());
     if (sign.over() || sign.life() != key.life()) return false;
     if (end(key.place(), sign, WorkerEnd::kLeft)) break;
   }
@@ -263,10 +263,10 @@ bool Registry::leave(WorkerKey key) {
 
 bool Registry::forget(std::string_view id) {
   bool forgotten = false;
-  for (std::uint32_t place = 0; place < store_.workers(); ++place) {
-    WorkerMark& mark = store_.worker_mark(place);
+  for (std::uint32_t place = 0; place < store_.workers.size(); ++place) {
+    WorkerMark& mark = store_.worker_marks[place];
     const WorkerControl control(mark.control.load());
-    const WorkerRecord& record = store_.worker(place);
+    const WorkerRecord& record = store_.workers[place];
     if (control.phase() == WorkerPhase::kGone && text_in(record.id, record.id_length) == id &&
         mark.control.cas_once(control.word, control.to(WorkerPhase::kFree, 0).word,
                               Point::kWorkerFreed))
@@ -298,12 +298,12 @@ std::uint64_t Registry::return_jobs(WorkerKey key, std::uint64_t silent_ms) {
 
 /// Does the rest for an ended worker. False: a lane is still writing in its record.
 bool Registry::conclude(std::uint32_t place, std::vector<LostWorker>* lost) {
-  WorkerMark& mark = store_.worker_mark(place);
+  WorkerMark& mark = store_.worker_marks[place];
   const WorkerSign sign(mark.sign.load());
   const WorkerControl control(mark.control.load());
   if (!control.lives() || !sign.over() || sign.life() != control.life()) return true;
   if (control.phase() == WorkerPhase::kChanging) return false;
-  WorkerRecord& record = store_.worker(place);
+  WorkerRecord& record = store_.workers[place];
   const WorkerKey key(place, control.life());
   const bool lapsed =
       sign.end() == WorkerEnd::kSilent && (record.traits.load() & kWorkerPledged) != 0;
@@ -331,15 +331,15 @@ bool Registry::conclude(std::uint32_t place, std::vector<LostWorker>* lost) {
 
 std::uint64_t Registry::look(std::uint64_t now, std::vector<LostWorker>& lost) {
   std::uint64_t next = now + kWorkerSilenceMs;
-  for (std::uint32_t place = 0; place < store_.workers(); ++place) {
-    WorkerMark& mark = store_.worker_mark(place);
+  for (std::uint32_t place = 0; place < store_.workers.size(); ++place) {
+    WorkerMark& mark = store_.worker_marks[place];
     const WorkerSign sign(mark.sign.load());
     const WorkerControl control(mark.control.load());
     if (control.phase() == WorkerPhase::kGone && sign.ms() + kWorkerRememberedMs <= now)
       mark.control.cas_once(control.word, control.to(WorkerPhase::kFree, 0).word,
                             Point::kWorkerFreed);
     if (!control.lives() || sign.life() != control.life()) continue;
-    if (const std::uint64_t last = sign.ms() + silence_of(store_.worker(place));
+    if (const std::uint64_t last = sign.ms() + silence_of(store_.workers[place]);
         !sign.over() && last > now) {
       next = std::min(next, last);
       continue;
@@ -352,9 +352,9 @@ std::uint64_t Registry::look(std::uint64_t now, std::vector<LostWorker>& lost) {
 
 void Registry::release_dead() {
   const std::uint32_t owner = actor_.lane() + 1;
-  for (std::uint32_t place = 0; place < store_.workers(); ++place) {
-    Word& control = store_.worker_mark(place).control;
-    WorkerRecord& record = store_.worker(place);
+  for (std::uint32_t place = 0; place < store_.workers.size(); ++place) {
+    Word& control = store_.worker_marks[place].control;
+    WorkerRecord& record = store_.workers[place];
     WorkerControl found(control.load());
     if (found.owner() == owner && found.phase() == WorkerPhase::kTaken)
       control.store(found.to(WorkerPhase::kFree, 0).word, Point::kWorkerFreed);
@@ -366,7 +366,7 @@ void Registry::release_dead() {
     if (record.lane.load() != owner || found.phase() != WorkerPhase::kAlive) continue;
     // It was the worker. What it held has gone to others already, so its end is no silence to any lane.
     for (;;) {
-      const WorkerSign sign(store_.worker_mark(place).sign.load());
+      const WorkerSign sign(store_.worker_marks[place].sign.load());
       if (sign.over() || sign.life() != found.life() || end(place, sign, WorkerEnd::kDied)) break;
     }
     control.cas_once(found.word, found.to(WorkerPhase::kGone, 0).word, Point::kWorkerFreed);

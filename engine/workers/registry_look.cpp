@@ -6,20 +6,20 @@
 namespace ojs_shm::engine {
 
 std::uint32_t worker_place(const Store& store, std::uint32_t hash, std::string_view id) {
-  for (std::uint32_t place = 0; place < store.workers(); ++place) {
-    const WorkerControl control(store.worker_mark(place).control.load());  // PAIR worker-name
+  for (std::uint32_t place = 0; place < store.workers.size(); ++place) {
+    const WorkerControl control(store.worker_marks[place].control.load());  // PAIR worker-name
     if (!control.lives() || control.hash() != hash) continue;
-    const WorkerRecord& record = store.worker(place);
+    const WorkerRecord& record = store.workers[place];
     if (text_in(record.id, record.id_length) == id &&
-        WorkerControl(store.worker_mark(place).control.load()).life() == control.life())
+        WorkerControl(store.worker_marks[place].control.load()).life() == control.life())
       return place;
   }
   return kNoIndex;
 }
 
 std::optional<WorkerFacts> look_at_worker(const Store& store, std::uint32_t place) {
-  const WorkerMark& mark = store.worker_mark(place);
-  const WorkerRecord& record = store.worker(place);
+  const WorkerMark& mark = store.worker_marks[place];
+  const WorkerRecord& record = store.workers[place];
   for (unsigned look = 0; look < 64; ++look) {
     const WorkerControl control(mark.control.load());  // PAIR worker-name
     if (!control.lives() && control.phase() != WorkerPhase::kGone) return std::nullopt;
@@ -56,13 +56,13 @@ std::optional<WorkerFacts> look_at_worker(const Store& store, std::uint32_t plac
 WorkerKey find_worker(const Store& store, std::string_view id) {
   const std::uint32_t place = worker_place(store, worker_hash(id), id);
   if (place == kNoIndex) return {};
-  const WorkerKey key(place, WorkerControl(store.worker_mark(place).control.load()).life());
+  const WorkerKey key(place, WorkerControl(store.worker_marks[place].control.load()).life());
   return worker_lives(store, key) ? key : WorkerKey();
 }
 
 bool worker_lives(const Store& store, WorkerKey key) {
-  if (key.none() || key.place() >= store.workers()) return false;
-  const WorkerMark& mark = store.worker_mark(key.place());
+  if (key.none() || key.place() >= store.workers.size()) return false;
+  const WorkerMark& mark = store.worker_marks[key.place()];
   const WorkerSign sign(mark.sign.load());
   const WorkerControl control(mark.control.load());
   return sign.life() == key.life() && !sign.over() && control.life() == key.life() &&
@@ -81,9 +81,9 @@ std::uint64_t jobs_of_worker(const Store& store, WorkerKey key) {
 }
 
 std::string worker_id_of(const Store& store, WorkerKey key) {
-  if (key.none() || key.place() >= store.workers()) return {};
-  const WorkerRecord& record = store.worker(key.place());
-  const Word& control = store.worker_mark(key.place()).control;
+  if (key.none() || key.place() >= store.workers.size()) return {};
+  const WorkerRecord& record = store.workers[key.place()];
+  const Word& control = store.worker_marks[key.place()].control;
   const WorkerControl before(control.load());  // PAIR worker-name
   if (before.life() != key.life() || before.phase() == WorkerPhase::kFree ||
       before.phase() == WorkerPhase::kTaken)

@@ -37,8 +37,8 @@ void use_up_the_keys(Hands& hands, std::string_view name) {
   const engine::Store& store = hands.handle->store();
   const std::uint64_t hash = engine::Store::hash_name(name);
   const auto room = [&] {
-    for (std::uint32_t i = 0; i < store.limit_keys() * 7 / 8; ++i)
-      if (store.limit_key(static_cast<std::uint32_t>((hash + i) % store.limit_keys()))
+    for (std::uint32_t i = 0; i < store.limit_keys.size() * 7 / 8; ++i)
+      if (store.limit_keys[static_cast<std::uint32_t>((hash + i) % store.limit_keys.size())]
               .name_hash.load() == 0)
         return true;
     return false;
@@ -196,7 +196,7 @@ std::vector<Operation> limit_operations() {
        [](Hands& h) {
          h.take(h.job);
          engine::LimitKey& key =
-             h.handle->store().limit_key(engine::find_limit(h.handle->store(), "w"));
+             h.handle->store().limit_keys[engine::find_limit(h.handle->store(), "w")];
          if (engine::Rates(h.handle->store()).take(key, h.handle->store().now_ms()))
            throw std::runtime_error("the window was passed");
        }},

@@ -50,8 +50,8 @@ void Stage::read_names() {
   };
   judge("a queue", store.queue_name(1));
   judge("a pool", engine::pool_name(store, 0));
-  for (std::uint32_t i = 0; i < store.limit_keys(); ++i)
-    if (store.limit_key(i).name_hash.load() == engine::hash_limit(kLong) &&
+  for (std::uint32_t i = 0; i < store.limit_keys.size(); ++i)
+    if (store.limit_keys[i].name_hash.load() == engine::hash_limit(kLong) &&
         engine::limit_name(store, i) != kLong)
       wrong_ += "a key has another name than its hash says; ";
 }
@@ -103,8 +103,8 @@ void Stage::limit_pool(std::uint32_t self) {
 void Stage::doubt_charges() {
   engine::Store& store = world_.store();
   store.queue(0).refill.fetch_add(1, Point::kCreditSettled);
-  for (std::uint32_t at = 0; at < store.accounts(); ++at)
-    store.account(at).refill.fetch_add(1, Point::kCreditSettled);
+  for (std::uint32_t at = 0; at < store.accounts.size(); ++at)
+    store.accounts[at].refill.fetch_add(1, Point::kCreditSettled);
 }
 
 void Stage::repair_nothing() { engine::Repairer::repair(world_.store(), std::array{kNobodys}); }
@@ -124,7 +124,7 @@ std::string Stage::settings_text() {
     at_work +=
         engine::Control(store.job(slot).control.load()).state() == engine::kSlotActive ? 1 : 0;
   const std::uint32_t key = engine::find_limit(store, std::string(engine::kPoolLimit).append("p"));
-  const std::uint32_t counted = engine::Permits(store).count(store.limit_key(key).permits);
+  const std::uint32_t counted = engine::Permits(store).count(store.limit_keys[key].permits);
   if (at_work != counted)
     text += std::to_string(at_work) + " of the pool are at work, and " + std::to_string(counted) +
             " count; ";
@@ -190,7 +190,7 @@ void tell(engine::Store& store, std::uint32_t lane, std::uint64_t first) {
 
 /// The next page to be taken is one that was written before, by another lane.
 void Stage::fill_pages() {
-  for (std::uint32_t page = 0; page < world_.store().event_pages(); ++page)
+  for (std::uint32_t page = 0; page < world_.store().event_pages.size(); ++page)
     tell(world_.store(), World::kJanitor, page * 2 + 1);
 }
 

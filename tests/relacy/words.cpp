@@ -85,25 +85,25 @@ std::string_view Stage::name_of(const void* word) const {
   if (in(segment.block_word(0), sizes.blocks, at)) return "block word";
   if (in(segment.block_link(0), sizes.blocks, at)) return "block link";
   if (in(segment.block(0), sizes.blocks, at)) return "block";
-  if (in(store.limit_key(0), store.limit_keys(), at)) return in_limit(at);
-  if (in(store.lot(0), store.lots(), at)) return at == 0 ? "lot owner" : "lot";
-  if (in(store.permit_page(0), store.permit_pages(), at)) return "permit";
-  if (in(store.flow(0), store.flows(), at))
+  if (in(store.limit_keys[0], store.limit_keys.size(), at)) return in_limit(at);
+  if (in(store.lots[0], store.lots.size(), at)) return at == 0 ? "lot owner" : "lot";
+  if (in(store.permit_pages[0], store.permit_pages.size(), at)) return "permit";
+  if (in(store.flows[0], store.flows.size(), at))
     return at == offsetof(engine::FlowRecord, control) ? "flow" : "tenant";
   if (in(store.busy_word(0), 1, at)) return "busy";
-  if (in(store.pool(0), engine::kPools, at))
+  if (in(store.pools[0], engine::kPools, at))
     return at == offsetof(engine::PoolRecord, setup)         ? "pool setup"
            : at == offsetof(engine::PoolRecord, name_length) ? "pool name"
                                                              : "pool";
-  if (in(store.event_control(0), store.event_pages(), at)) return "page control";
-  if (in(store.event_page(0).event[0], std::size_t{store.event_pages()} * engine::kEventsPerPage,
-         at))
+  if (in(store.event_controls[0], store.event_pages.size(), at)) return "page control";
+  if (in(store.event_pages[0].event[0],
+         std::size_t{store.event_pages.size()} * engine::kEventsPerPage, at))
     return at == offsetof(engine::EventRecord, stamp) ? "stamp" : "event";
   if (in(store.sample_times().at_ms, 1, at)) return "sample time";
-  if (in(store.samples(0), store.max_queues(), at)) return "sample";
-  if (in(store.ticket(0), store.tickets(), at)) return "ticket";
-  if (in(store.account(0), store.accounts(), at)) return "account";
-  if (in(store.account_tally(0, 0), std::size_t{store.accounts()} * store.lanes(), at))
+  if (in(store.samples[0], store.max_queues(), at)) return "sample";
+  if (in(store.tickets[0], store.tickets.size(), at)) return "ticket";
+  if (in(store.accounts[0], store.accounts.size(), at)) return "account";
+  if (in(store.account_tally(0, 0), std::size_t{store.accounts.size()} * store.lanes(), at))
     return "tally";
   if (in(store.header(), 1, at)) {
     using engine::EngineHeader;

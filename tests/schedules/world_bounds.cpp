@@ -82,8 +82,8 @@ void World::give_up(std::uint32_t self) {
 
 void World::rest(std::uint32_t self) {
   constexpr std::uint64_t kForEver = engine::RoomRest::Until::kMax, kDepthForOne = 16;
-  store_->ticket(places_[self].in_line.ticket)
-      .rest.store(engine::RoomRest(kForEver, kDepthForOne).word, shm::Point::kTicketCalled);
+  store_->tickets[places_[self].in_line.ticket].rest.store(
+      engine::RoomRest(kForEver, kDepthForOne).word, shm::Point::kTicketCalled);
   places_[self].rests = true;
 }
 
@@ -129,7 +129,7 @@ std::string World::room_text() {
     if (!place.held() || was_dead(lane)) continue;
     const bool one_left =
         place.rests && engine::charged_jobs(store_->depth_charge(0)) + 1 >= max_depth_;
-    const bool called = one_left || store_->ticket(place.in_line.ticket).called.load() != 0;
+    const bool called = one_left || store_->tickets[place.in_line.ticket].called.load() != 0;
     actor(lane).be_patient(true, place.in_line.ticket);
     const Outcome outcome =
         actor(lane).enqueue(job_named(place.job, books_[place.job].rank), books_[place.job].id);
@@ -141,8 +141,8 @@ std::string World::room_text() {
   }
   for (std::uint32_t lane = 0; lane < kLanes; ++lane)
     if (!was_dead(lane)) give_up(lane);
-  for (std::uint32_t i = 0; i < store_->tickets(); ++i)
-    if (engine::TicketControl(store_->ticket(i).control.load()).taken())
+  for (std::uint32_t i = 0; i < store_->tickets.size(); ++i)
+    if (engine::TicketControl(store_->tickets[i].control.load()).taken())
       text += "a ticket is nobody's; ";
   if (blocking_ || dropping_) actor(kJanitor).set_backpressure(0, engine::Backpressure(0));
   return text;
@@ -157,7 +157,7 @@ void World::bound_tenants(std::uint32_t self, std::uint64_t max_depth) {
 void World::give_all_accounts() {
   engine::NewJob spec = job_named(kJobs - 1, 1);
   engine::JobId id;
-  for (spec.tenant = 1'000; spec.tenant < 1'000 + store_->accounts(); ++spec.tenant) {
+  for (spec.tenant = 1'000; spec.tenant < 1'000 + store_->accounts.size(); ++spec.tenant) {
     engine::Actor& one = actor(kJanitor);
     engine::Fetched& job = held_[kJanitor];
     if (one.enqueue(spec, id) != Outcome::kOk || one.fetch(0, 0, false, job) != Outcome::kOk ||

@@ -75,8 +75,8 @@ void World::take_share(bool both) {
 }
 
 void World::silence() {
-  for (std::uint32_t place = 0; place < store_->workers(); ++place) {
-    shm::Word& sign = store_->worker_mark(place).sign;
+  for (std::uint32_t place = 0; place < store_->workers.size(); ++place) {
+    shm::Word& sign = store_->worker_marks[place].sign;
     const engine::WorkerSign found(sign.load());
     if (found.life() != 0)
       sign.store(engine::WorkerSign(store_->now_ms() - 60'000, found.life()).word,
@@ -94,8 +94,8 @@ std::string World::workers_text() const {
     text += "shares of 2 and 1 came to " + std::to_string(shares_taken_[0]) + " and " +
             std::to_string(shares_taken_[1]) + "; ";
   std::vector<std::string> ids;
-  for (std::uint32_t place = 0; place < store_->workers(); ++place) {
-    const engine::WorkerControl control(store_->worker_mark(place).control.load());
+  for (std::uint32_t place = 0; place < store_->workers.size(); ++place) {
+    const engine::WorkerControl control(store_->worker_marks[place].control.load());
     if (control.owner() != 0) text += "a record of a worker is still being written; ";
     const auto facts = engine::look_at_worker(*store_, place);
     if (!facts || facts->gone) continue;

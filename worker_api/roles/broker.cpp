@@ -56,11 +56,11 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
   };
   const std::uint32_t handles = g.lanes - std::min(g.lanes, engine::kServiceLanes);
   tell_if_given("slots", g.slots, options.slots);
-  tell_if_given("max_tenants", attachment.store().flows(), (options.max_tenants + 1) & ~1U);
+  tell_if_given("max_tenants", attachment.store().flows.size(), (options.max_tenants + 1) & ~1U);
   tell_if_given("max_queues", attachment.store().max_queues(), options.max_queues);
   tell_if_given("max_body", attachment.store().max_body(), options.max_body_bytes);
   tell_if_given("handles", handles, options.max_handles);
-  tell_if_given("max_waiting", attachment.store().tickets(), options.max_waiting);
+  tell_if_given("max_waiting", attachment.store().tickets.size(), options.max_waiting);
   tell_if_given("retention (ms)", attachment.store().header().retention_ms, options.retention_ms);
   // A segment is a little smaller than its size was chosen; so: would that size have come to this
   // one?
@@ -68,10 +68,10 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
   plan.size_bytes = options.size_bytes;
   plan.slots = g.slots;
   plan.max_queues = attachment.store().max_queues();
-  plan.max_tenants = attachment.store().flows();
+  plan.max_tenants = attachment.store().flows.size();
   plan.max_body_bytes = attachment.store().max_body();
   plan.max_handles = handles;
-  plan.max_waiting = attachment.store().tickets();
+  plan.max_waiting = attachment.store().tickets.size();
   const engine::Measured measured = engine::measure(plan);
   tell("size", segment.size(), options.size_bytes,
        options.size_bytes == 0 ||

@@ -31,7 +31,7 @@ std::uint64_t CronKeeper::look(std::uint64_t now) {
   turn_ = store.cron_table().turn.load();  // PAIR cron-turn
   std::uint64_t again = now + kLongestSleepMs;
   for (std::uint32_t at = 0; at < engine::kCrons; ++at) {
-    const engine::CronRecord& record = store.cron(at);
+    const engine::CronRecord& record = store.crons[at];
     if (!engine::CronControl(record.control.load()).enabled()) continue;
     const std::uint64_t due = record.next.load();
     if (due != 0) again = std::min(again, due > now ? due : fire(at, now));

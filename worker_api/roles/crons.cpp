@@ -93,7 +93,7 @@ std::optional<CronInfo> describe(const engine::Store& store, std::uint32_t at) {
     const engine::CronFacts facts = engine::look_at_cron(store, at);
     if (!facts.control.there()) return std::nullopt;
     auto from = engine::read_template(store, facts.control.slot());
-    if (!from && engine::CronControl(store.cron(at).control.load()).word == facts.control.word)
+    if (!from && engine::CronControl(store.crons[at].control.load()).word == facts.control.word)
       return std::nullopt;  // damaged
     if (!from) continue;
     CronInfo info;

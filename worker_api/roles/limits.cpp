@@ -14,7 +14,7 @@ namespace {
 
 LimitInfo describe(const engine::Store& store, std::uint32_t at,
                    const engine::Census::Limit& counted) {
-  const engine::LimitKey& key = store.limit_key(at);
+  const engine::LimitKey& key = store.limit_keys[at];
   const engine::Rates rates(store);
   LimitInfo info;
   info.key = engine::limit_name(store, at);
@@ -40,7 +40,7 @@ std::vector<LimitInfo> describe_limits(const engine::Store& store,
                                        const std::vector<engine::Census::Limit>& counted) {
   std::vector<LimitInfo> infos;
   for (std::uint32_t at = 0; at < counted.size(); ++at)
-    if (stands(store.limit_key(at)) && !engine::limit_name(store, at).starts_with('\x01'))
+    if (stands(store.limit_keys[at]) && !engine::limit_name(store, at).starts_with('\x01'))
       infos.push_back(describe(store, at, counted[at]));
   std::ranges::sort(infos, {}, &LimitInfo::key);
   return infos;
@@ -57,7 +57,7 @@ std::vector<LimitInfo> Observer::limits() const {
 Result<LimitInfo> Observer::limit(std::string_view key) const {
   const engine::Store& store = segment_.attachment()->store();
   const std::uint32_t at = engine::find_limit(store, key);
-  if (at != engine::kNoIndex && stands(store.limit_key(at))) {
+  if (at != engine::kNoIndex && stands(store.limit_keys[at])) {
     const engine::Census census = engine::take_census(store);
     return describe(store, at,
                     at < census.limits.size() ? census.limits[at] : engine::Census::Limit{});

@@ -194,7 +194,7 @@ Census Observer::census() const {
     queue.info = internal::describe_queue(store, q, walked.queues[q]);
     queue.wait = durations_of(walked.queues[q].waited);
     queue.run = durations_of(walked.queues[q].ran);
-    const std::uint64_t starved = store.samples(q).starved.load();
+    const std::uint64_t starved = store.samples[q].starved.load();
     queue.starving = starved % 2 != 0;
     queue.starved_total = engine::starvations(starved);
   }

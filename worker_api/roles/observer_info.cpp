@@ -37,8 +37,8 @@ QueueInfo describe_queue(const engine::Store& store, std::uint32_t q,
   info.depth = engine::charged_jobs(depth);
   info.size_bytes = engine::charged_bytes(depth);
   info.pressure = engine::Fullness::of(depth, info.max_depth, info.max_size_bytes).pressure();
-  for (std::uint32_t t = 0; t < store.tickets(); ++t) {
-    const engine::TicketControl ticket(store.ticket(t).control.load());
+  for (std::uint32_t t = 0; t < store.tickets.size(); ++t) {
+    const engine::TicketControl ticket(store.tickets[t].control.load());
     info.waiting += ticket.taken() && ticket.queue() == q ? 1 : 0;
   }
   std::copy(counted.by_state.begin(), counted.by_state.end(), info.by_state);

@@ -55,7 +55,7 @@ PoolInfo counted(engine::Store& store, Pool pool) {
     case Pool::kParts:
       return {"parts",
               engine::parts_in_use(store),
-              store.spare_parts(),
+              store.part_rings.size(),
               sizeof(engine::PartRings),
               "--max-queues",
               ""};
@@ -93,9 +93,10 @@ engine::Plan plan_of(engine::Store& store) {
   engine::Plan plan;
   plan.slots = store.segment().geometry().slots;
   plan.max_queues = store.max_queues();
-  plan.max_tenants = store.flows();
+  plan.max_tenants = store.flows.size();
   plan.max_handles = lanes_for_handles(store);
-  plan.max_waiting = store.tickets() == engine::room_tickets(store.lanes()) ? 0 : store.tickets();
+  plan.max_waiting =
+      store.tickets.size() == engine::room_tickets(store.lanes()) ? 0 : store.tickets.size();
   plan.max_body_bytes = store.max_body();
   plan.retention_ms = store.header().retention_ms;
   plan.convention = store.convention();

@@ -72,7 +72,7 @@ engine::WorkerKey Proxy::Impl::worker_of(const FetchRequest& request) {
       known != workers.end() ? known->second : engine::find_worker(store(), request.worker);
   const bool lives = registry.beat(key);
   const bool moves_in =
-      lives && !request.pool.empty() && store().worker(key.place()).pool.load() == 0;
+      lives && !request.pool.empty() && store().workers[key.place()].pool.load() == 0;
   if (lives && known != workers.end() && !moves_in) return key;
   if (!lives || moves_in) {
     // It has said no more of itself than this fetch does, so it promises no signs of life. Where there
@@ -90,7 +90,7 @@ engine::WorkerKey Proxy::Impl::worker_of(const FetchRequest& request) {
 
 bool Proxy::Impl::takes_jobs(engine::WorkerKey worker) {
   if (!engine::worker_lives(store(), worker)) return true;
-  return engine::takes_jobs(store().worker(worker.place()));
+  return engine::takes_jobs(store().workers[worker.place()]);
 }
 
 std::size_t Proxy::Impl::room_of(engine::WorkerKey worker, std::uint32_t pool) {
@@ -98,7 +98,7 @@ std::size_t Proxy::Impl::room_of(engine::WorkerKey worker, std::uint32_t pool) {
   if (!plan || plan->setup.strategy() != engine::PoolStrategy::kLeastLoaded ||
       !engine::worker_lives(store(), worker))
     return std::numeric_limits<std::size_t>::max();
-  const std::uint32_t most = engine::WorkerLoad(store().worker(worker.place()).load.load()).most();
+  const std::uint32_t most = engine::WorkerLoad(store().workers[worker.place()].load.load()).most();
   if (most == 0) return std::numeric_limits<std::size_t>::max();
   return most - std::min<std::size_t>(most, engine::jobs_of_worker(store(), worker));
 }

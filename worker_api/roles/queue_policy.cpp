@@ -160,7 +160,7 @@ Result<std::vector<std::pair<std::string, std::uint32_t>>> read_tenant_weights(
 template <class Visit>
 static void each_tenant_rule(const engine::Store& store, std::uint32_t queue, const Visit& visit) {
   for (std::uint32_t i = 0; i < engine::kTenantRules; ++i) {
-    const engine::TenantRule& rule = store.tenant_rule(i);
+    const engine::TenantRule& rule = store.tenant_rules[i];
     const std::uint64_t word = rule.queue_and_length.load();
     if (rule.key.load() == 0 || word >> 32 != queue) continue;
     std::string name(std::min<std::uint64_t>(word & 0xFFFF'FFFF, sizeof rule.name), '\0');

@@ -75,7 +75,7 @@ RegisteredWorker worker_from(const engine::Store& store, engine::WorkerFacts fac
   RegisteredWorker worker;
   read_details(facts.details, worker);
   for (std::uint32_t i = 0; i < engine::kPools && facts.pool != 0; ++i)
-    if (store.pool(i).name_hash.load() == facts.pool) worker.pool = engine::pool_name(store, i);
+    if (store.pools[i].name_hash.load() == facts.pool) worker.pool = engine::pool_name(store, i);
   worker.id = std::move(facts.id);
   worker.directive = static_cast<WorkerDirective>(facts.order);
   worker.concurrency = facts.concurrency;
@@ -161,7 +161,7 @@ std::optional<RegisteredWorker> describe_worker(const engine::Store& store, engi
 /// A worker that lives hides one of the same id that has ended.
 std::vector<RegisteredWorker> describe_workers(const engine::Store& store) {
   std::vector<RegisteredWorker> workers;
-  for (std::uint32_t place = 0; place < store.workers(); ++place)
+  for (std::uint32_t place = 0; place < store.workers.size(); ++place)
     if (auto facts = engine::look_at_worker(store, place))
       workers.push_back(worker_from(store, std::move(*facts)));
   std::sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
@@ -222,11 +222,11 @@ Result<engine::WorkerKey> report_worker(engine::Actor& actor, const WorkerReport
                    engine::kLongestWorkerDetails);
     case engine::Outcome::kNoWorkers:
       return Error{Code::kSegmentFull,
-                   "all " + std::to_string(store.workers()) +
+                   "all " + std::to_string(store.workers.size()) +
                        " places for registered workers are taken; --slots sets how many there are",
                    "workers",
-                   store.workers(),
-                   store.workers(),
+                   store.workers.size(),
+                   store.workers.size(),
                    ""};
     default:
       return Error{.code = Code::kTimeout,
@@ -274,7 +274,7 @@ bool Registration::beat(engine::Actor& actor) {
 WorkerDirective Registration::directive(const engine::Store& store) const {
   const engine::WorkerKey mine = key();
   if (!engine::worker_lives(store, mine)) return WorkerDirective::kRunning;
-  const std::uint64_t order = store.worker(mine.place()).order.load();
+  const std::uint64_t order = store.workers[mine.place()].order.load();
   return static_cast<WorkerDirective>(std::min<std::uint64_t>(order, 2));
 }
 

@@ -17,7 +17,7 @@ namespace {
 std::uint64_t dispatched_by_pools(const engine::Store& store, std::uint32_t queue) {
   std::uint64_t jobs = 0;
   for (std::uint32_t i = 0; i < engine::kPools; ++i)
-    for (const engine::Word& counter : store.pool(i).dispatched)
+    for (const engine::Word& counter : store.pools[i].dispatched)
       if (const std::uint64_t word = counter.load(); word >> 52 == queue + 1)
         jobs += word & ((1ULL << 52) - 1);
   return jobs;
@@ -41,7 +41,7 @@ SchedulingStats Observer::scheduling_stats() const {
       info.dispatch_ratio_1m = jobs / static_cast<double>(all);
       info.avg_wait_ms = static_cast<double>(window[q].waited_ms) / jobs;
     }
-    info.starvation_events_total = engine::starvations(store.samples(q).starved.load());
+    info.starvation_events_total = engine::starvations(store.samples[q].starved.load());
     for (std::uint32_t l = 0; l < store.lanes(); ++l)
       info.poolless_dispatched_total += store.tally(q, l).dispatched.get_ordered();
     info.poolless_dispatched_total -=

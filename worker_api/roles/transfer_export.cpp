@@ -206,8 +206,8 @@ Status export_segment(const Segment& segment,
   std::unordered_map<std::uint64_t, std::string_view> types;
   for (const JobInfo& job : jobs) types.emplace(engine::Store::hash_name(job.type), job.type);
   for (std::uint32_t i = 0; i < engine::kTypeDefaults; ++i) {
-    const std::uint64_t hash = store.type_default(i).hash.load(),
-                        rank = store.type_default(i).rank.load();
+    const std::uint64_t hash = store.type_defaults[i].hash.load(),
+                        rank = store.type_defaults[i].rank.load();
     if (hash == 0 || rank == 0 || rank > 256) continue;
     const auto type = types.find(hash);
     const int priority =

@@ -94,21 +94,21 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kRivalMoved: break;
     case Outcome::kNoAccounts:
       return {Code::kSegmentFull,
-              "all places near by of the " + std::to_string(store.accounts()) +
+              "all places near by of the " + std::to_string(store.accounts.size()) +
                   " accounts of tenants in bounded queues are taken; --max-tenants sets how many "
                   "there are",
               "accounts",
-              store.accounts(),
-              store.accounts(),
+              store.accounts.size(),
+              store.accounts.size(),
               "accounts"};
     case Outcome::kNoTickets:
       return {
           Code::kSegmentFull,
-          "all " + std::to_string(store.tickets()) +
+          "all " + std::to_string(store.tickets.size()) +
               " places of those who wait for room are taken; --max-waiting sets how many there are",
           "tickets",
-          store.tickets(),
-          store.tickets(),
+          store.tickets.size(),
+          store.tickets.size(),
           "tickets"};
     case Outcome::kNoSlots: return exhausted(store, Pool::kSlots);
     case Outcome::kNoBlocks: return exhausted(store, Pool::kBlocks);
@@ -132,12 +132,13 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kLimitsMoved:  // again and again: there are too few
     case Outcome::kNoLimits:
       return {Code::kSegmentFull,
-              "all keys of limits (" + std::to_string(store.limit_keys()) + ") or all permits (" +
-                  std::to_string(store.permit_pages() * engine::kPermitsPerPage) +
+              "all keys of limits (" + std::to_string(store.limit_keys.size()) +
+                  ") or all permits (" +
+                  std::to_string(store.permit_pages.size() * engine::kPermitsPerPage) +
                   ") are in use; --slots sets how many there are",
               "limits",
-              store.limit_keys(),
-              store.limit_keys(),
+              store.limit_keys.size(),
+              store.limit_keys.size(),
               ""};
     case Outcome::kTooManyRates:
       return {Code::kInvalid,

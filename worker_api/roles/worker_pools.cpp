@@ -127,7 +127,7 @@ WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
       settings.weights.emplace_back(settings.queues[i], turns[i]);
 
   std::map<std::uint32_t, std::uint64_t> dispatched;
-  for (const engine::Word& counter : store.pool(pool).dispatched)
+  for (const engine::Word& counter : store.pools[pool].dispatched)
     if (const std::uint64_t word = counter.load(); word != 0)
       dispatched[static_cast<std::uint32_t>(word >> 52) - 1] = word & ((1ULL << 52) - 1);
   for (const auto& [queue, jobs] : dispatched)

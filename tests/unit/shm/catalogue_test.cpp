@@ -114,16 +114,16 @@ TEST(Catalogue, the_tables_that_can_be_full_are_pools_too) {
   }
   EXPECT_EQ(taken(s, "workers"), 0U);
   // An enqueue that waits for room, and one that waited.
-  const engine::TicketControl free(s.store().ticket(2).control.load()), waiting = free.take(0, 1);
-  s.store().ticket(2).control.store(waiting.word, shm::Point::kNone);
+  const engine::TicketControl free(s.store().tickets[2].control.load()), waiting = free.take(0, 1);
+  s.store().tickets[2].control.store(waiting.word, shm::Point::kNone);
   EXPECT_EQ(taken(s, "tickets"), 1U);
-  s.store().ticket(2).control.store(waiting.void_().word, shm::Point::kNone);
+  s.store().tickets[2].control.store(waiting.void_().word, shm::Point::kNone);
   EXPECT_EQ(taken(s, "tickets"), 0U);
   // As large as a refusal says.
-  const std::pair<const char*, std::uint64_t> sizes[] = {{"limits", s.store().limit_keys()},
-                                                         {"tickets", s.store().tickets()},
+  const std::pair<const char*, std::uint64_t> sizes[] = {{"limits", s.store().limit_keys.size()},
+                                                         {"tickets", s.store().tickets.size()},
                                                          {"crons", engine::kCrons},
-                                                         {"workers", s.store().workers()},
+                                                         {"workers", s.store().workers.size()},
                                                          {"worker-pools", engine::kPools}};
   for (const auto& [name, size] : sizes) {
     std::uint64_t capacity = 0;
@@ -136,8 +136,8 @@ TEST(Catalogue, a_limit_that_was_given_up_is_free) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_limit("api:old", {.concurrency = 1}).ok());
   ASSERT_EQ(taken(s, "limits"), 1U);
-  for (std::uint32_t i = 0; i < s.store().limit_keys(); ++i)
-    if (shm::Word& hash = s.store().limit_key(i).name_hash; hash.load() != 0)
+  for (std::uint32_t i = 0; i < s.store().limit_keys.size(); ++i)
+    if (shm::Word& hash = s.store().limit_keys[i].name_hash; hash.load() != 0)
       hash.store(engine::kLimitGone, shm::Point::kNone);
   EXPECT_EQ(taken(s, "limits"), 0U);
 }

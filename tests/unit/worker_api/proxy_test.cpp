@@ -156,8 +156,8 @@ TEST_F(ForClients, other_shares_have_turns_of_their_own) {
 
 TEST_F(ForClients, where_no_place_is_left_each_handle_keeps_its_turns) {
   for (std::uint32_t i = 0; i < engine::kSharedTurns; ++i)
-    s.segment.attachment()->store().shared_turn(i).word.store(engine::SharedTurn::Of::put(99),
-                                                              shm::Point::kNone);
+    s.segment.attachment()->store().shared_turns[i].word.store(engine::SharedTurn::Of::put(99),
+                                                               shm::Point::kNone);
   for (int i = 0; i < 30; ++i) s.put(2, "a"), s.put(2, "b");
   std::map<std::string, int> served;
   for (int i = 0; i < 12; ++i)

@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "tools/gateway/intake/body.hpp"
-#include "tools/gateway/routes/fault.hpp"
-#include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/intake/intake.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/routes/fault.hpp"
+#include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/routes/paging.hpp"
 #include "worker_api/json/envelope.hpp"
 

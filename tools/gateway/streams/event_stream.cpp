@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "tools/gateway/serving/hall.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/serving/hall.hpp"
 #include "tools/gateway/serving/shift.hpp"
 #include "worker_api/json/time_text.hpp"
 

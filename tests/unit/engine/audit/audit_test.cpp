@@ -274,7 +274,7 @@ TEST_F(Audit, I16_a_job_without_the_time_it_needs) {
 }
 
 TEST_F(Audit, I17_a_page_that_belongs_to_no_level_or_lane) {
-  shm::Word& owner = s.store().wait_page(s.store().wait_pages() - 1).owner;
+  shm::Word& owner = s.store().wait_pages[s.store().wait_pages.size() - 1].owner;
   for (const std::uint64_t word :
        {engine::WaitOwner(1, 1, engine::WaitOwner::key_of(7, 2)).word, std::uint64_t{1} << 40,
         engine::WaitOwner(1, 1000, engine::WaitOwner::key_of(0, 2)).word}) {
@@ -285,15 +285,15 @@ TEST_F(Audit, I17_a_page_that_belongs_to_no_level_or_lane) {
   for (const std::uint64_t word :
        {engine::EventPageControl(raw().geometry().lanes - 1, 5).word,
         engine::EventPageControl(0, 6).closed().word,
-        engine::EventPageControl(0, 5 + s.store().event_pages()).closed().word}) {
-    const Corrupted corrupted(s.store().event_control(page), word);
+        engine::EventPageControl(0, 5 + s.store().event_pages.size()).closed().word}) {
+    const Corrupted corrupted(s.store().event_controls[page], word);
     EXPECT_EQ(found(), (std::set<std::uint32_t>{17}));
   }
 }
 
 TEST_F(Audit, I20_a_flow_in_line_that_nothing_leads_to) {
-  shm::Word& control = s.store().flow(0).control;
-  (void)s.actor().rings().ensure_unindexed(s.store().flow(0).ring);
+  shm::Word& control = s.store().flows[0].control;
+  (void)s.actor().rings().ensure_unindexed(s.store().flows[0].ring);
   EXPECT_EQ(found(), std::set<std::uint32_t>{});
   const Corrupted corrupted(control, engine::FlowControl(engine::FlowControl::kListed, 0, 1).word);
   EXPECT_EQ(found(), (std::set<std::uint32_t>{20}));
@@ -312,7 +312,7 @@ class AuditOfLimits : public Audit {
     for (Job& job : rest) EXPECT_TRUE(s.worker.try_fetch(job).ok());  // past the second of the key
     EXPECT_EQ(s.findings(), "");
   }
-  engine::LimitKey& key() { return s.store().limit_key(engine::find_limit(s.store(), "k")); }
+  engine::LimitKey& key() { return s.store().limit_keys[engine::find_limit(s.store(), "k")]; }
   shm::Word& permit(std::uint32_t i) { return engine::Permits(s.store()).at(key().permits, i); }
   std::uint32_t working = 0, parked = 0;
 };
@@ -374,7 +374,7 @@ TEST_F(Audit, I22_pools_that_nobody_changes_and_a_queue_that_no_pool_isolates) {
 TEST_F(Audit, I23_an_account_that_holds_what_nothing_waits_for) {
   ASSERT_TRUE(s.admin.set_queue("default", {.tenant_max_depth = 1000}).ok());
   const std::uint32_t at = engine::find_account(s.store(), engine::mix_key(0, 0));
-  engine::AccountRecord& account = s.store().account(at);
+  engine::AccountRecord& account = s.store().accounts[at];
   {
     const Corrupted mark(job(available).account,
                          job(available).account.load() | engine::AccountMark::kGivenBack);

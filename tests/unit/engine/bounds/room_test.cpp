@@ -328,7 +328,7 @@ TEST_F(Room, a_thousand_wait_at_once_and_all_are_let_in_in_their_order) {
 TEST_F(Room, places_are_given_back_and_when_all_are_taken_that_is_an_error_of_its_own) {
   bound(1);
   s.put();
-  const std::uint32_t places = s.store().tickets();
+  const std::uint32_t places = s.store().tickets.size();
   for (int round = 0; round < 3; ++round) {
     std::vector<WaitingEnqueue> waiting;
     for (std::uint32_t i = 0; i < places; ++i) waiting.push_back(begin());

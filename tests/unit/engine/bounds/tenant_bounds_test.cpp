@@ -39,9 +39,9 @@ class TenantBounds : public testing::Test {
         engine::find_account(s.store(), engine::mix_key(0, engine::hash_tenant(tenant)));
     if (at == engine::kNoIndex) return 0;
     for (;;) {  // the sums lack nothing that left, only if no lane was let in meanwhile
-      const std::uint64_t reserved = s.store().account(at).reserved.load();
+      const std::uint64_t reserved = s.store().accounts[at].reserved.load();
       const std::uint64_t charge = engine::account_charge(s.store(), at);
-      if (s.store().account(at).reserved.load() == reserved) return charge;
+      if (s.store().accounts[at].reserved.load() == reserved) return charge;
     }
   }
   std::uint64_t jobs_of(std::string_view tenant) { return engine::charged_jobs(charge_of(tenant)); }
@@ -369,7 +369,7 @@ TEST_F(TenantBounds, BP_T19_accounts_go_from_tenant_to_tenant) {
       EXPECT_EQ(put.error().subject, "accounts");
     }
   }
-  EXPECT_EQ(taken, s.store().accounts());
+  EXPECT_EQ(taken, s.store().accounts.size());
   EXPECT_EQ(s.drain().size(), taken);
   put_for("again");
 }

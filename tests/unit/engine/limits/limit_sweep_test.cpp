@@ -38,7 +38,7 @@ class LimitSweep : public Test {
     }
   }
   bool stands(std::string_view key) { return s.observer.limit(key).ok(); }
-  std::uint32_t keys() { return s.store().limit_keys(); }
+  std::uint32_t keys() { return s.store().limit_keys.size(); }
   /// Jobs of new keys wait, until there is no key left. How many there were.
   int fill() {
     int waiting = 0;
@@ -89,8 +89,8 @@ TEST_F(LimitSweep, a_held_back_job_keeps_its_key_and_its_lot) {
   ASSERT_TRUE(s.worker.ack(job).ok());
   come_and_go(50);
   EXPECT_FALSE(stands("held"));
-  for (std::uint32_t lot = 0; lot < s.store().lots(); ++lot)
-    EXPECT_GE(s.store().lot(lot).key(), keys()) << "nobody's: " << lot;
+  for (std::uint32_t lot = 0; lot < s.store().lots.size(); ++lot)
+    EXPECT_GE(s.store().lots[lot].key(), keys()) << "nobody's: " << lot;
 }
 
 TEST_F(LimitSweep, an_operator_s_key_stays_and_one_on_jobs_alone_goes_once_it_is_cleared) {

@@ -53,7 +53,7 @@ class Limits : public Test {
   /// Permits of the type's limit whose jobs no lane holds.
   std::uint32_t worthless() {
     const engine::PermitSet& set =
-        s.store().limit_key(engine::find_limit(s.store(), "type:unit.test")).permits;
+        s.store().limit_keys[engine::find_limit(s.store(), "type:unit.test")].permits;
     const engine::Permits permits(s.store());
     std::uint32_t count = 0;
     for (std::uint32_t i = 0; i < set.high.load(); ++i) {
@@ -452,9 +452,9 @@ TEST_F(Limits, a_held_back_job_is_cancelled_without_leaving_the_backlog_of_a_poo
   EXPECT_NE(hold(), "");
   EXPECT_EQ(hold(), "");
   const std::uint32_t queue = s.store().find_queue("default");
-  EXPECT_EQ(s.store().backlog(queue).load(), 0U);
+  EXPECT_EQ(s.store().backlogs[queue].load(), 0U);
   ASSERT_TRUE(s.producer.cancel(parked).ok());
-  EXPECT_EQ(s.store().backlog(queue).load(), 0U);
+  EXPECT_EQ(s.store().backlogs[queue].load(), 0U);
 }
 
 TEST_F(Limits, a_retry_asks_its_limit_again) {

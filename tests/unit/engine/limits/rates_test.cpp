@@ -25,7 +25,7 @@ class RatesTest : public testing::Test {
 
   LimitKey& key(const RateLimit& limit, std::string_view name = "k") {
     EXPECT_TRUE(s.admin.set_limit(name, limit).ok());
-    return s.store().limit_key(engine::find_limit(s.store(), name));
+    return s.store().limit_keys[engine::find_limit(s.store(), name)];
   }
   static RateLimit window(std::uint32_t most, std::uint32_t period_ms, bool sliding) {
     RateLimit limit;

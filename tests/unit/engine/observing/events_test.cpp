@@ -235,7 +235,7 @@ TEST_F(Events, from_the_start_and_from_now_on) {
 }
 
 TEST_F(Events, that_were_overwritten_are_counted_to_the_last) {
-  const std::uint64_t kept = std::uint64_t{s.store().event_pages()} * engine::kEventsPerPage;
+  const std::uint64_t kept = std::uint64_t{s.store().event_pages.size()} * engine::kEventsPerPage;
   const std::string id = s.put(2);
   all(reader);
   const std::uint64_t told = kept * 3 + 7;
@@ -255,7 +255,7 @@ TEST_F(Events, that_were_overwritten_are_counted_to_the_last) {
 
 TEST_F(Events, of_a_quiet_handle_outlive_those_of_a_busy_one) {
   const std::string id = s.put(2);
-  const std::uint64_t kept = std::uint64_t{s.store().event_pages()} * engine::kEventsPerPage;
+  const std::uint64_t kept = std::uint64_t{s.store().event_pages.size()} * engine::kEventsPerPage;
   for (std::uint64_t i = 0; i < kept * 2; ++i)
     ASSERT_TRUE(s.admin.producer().reprioritize(id, static_cast<std::int64_t>(i % 2)).ok());
   const std::vector<Event> events = all(reader);
@@ -327,9 +327,9 @@ TEST_F(Events, half_written_are_none_and_their_number_is_given_again) {
   next.close_left();
   EXPECT_EQ(counted.get(), 2U);
   EXPECT_EQ(types(reader).size(), 1U);
-  for (std::uint32_t page = 0; page < s.store().event_pages(); ++page)
-    EXPECT_FALSE(engine::EventPageControl(s.store().event_control(page).load()).open() &&
-                 engine::EventPageControl(s.store().event_control(page).load()).lane() == lane);
+  for (std::uint32_t page = 0; page < s.store().event_pages.size(); ++page)
+    EXPECT_FALSE(engine::EventPageControl(s.store().event_controls[page].load()).open() &&
+                 engine::EventPageControl(s.store().event_controls[page].load()).lane() == lane);
   next.write(facts);
   const std::vector<Event> events = all(reader);
   ASSERT_EQ(events.size(), 1U);
@@ -339,13 +339,13 @@ TEST_F(Events, half_written_are_none_and_their_number_is_given_again) {
 }
 
 TEST_F(Events, a_lane_that_finds_no_page_says_that_one_is_missing) {
-  for (std::uint32_t page = 0; page < s.store().event_pages(); ++page)
-    s.store().event_control(page).store(engine::EventPageControl::kOpen, shm::Point::kNone);
+  for (std::uint32_t page = 0; page < s.store().event_pages.size(); ++page)
+    s.store().event_controls[page].store(engine::EventPageControl::kOpen, shm::Point::kNone);
   s.put();
   EXPECT_THAT(types(reader), IsEmpty());
   EXPECT_EQ(reader.lost(), 1U);
-  for (std::uint32_t page = 0; page < s.store().event_pages(); ++page)
-    s.store().event_control(page).store(0, shm::Point::kNone);
+  for (std::uint32_t page = 0; page < s.store().event_pages.size(); ++page)
+    s.store().event_controls[page].store(0, shm::Point::kNone);
 }
 
 TEST_F(Events, a_damaged_table_is_read_without_harm) {
@@ -359,13 +359,14 @@ TEST_F(Events, a_damaged_table_is_read_without_harm) {
   };
   std::map<std::uint32_t, std::uint64_t> before;
   for (int round = 0; round < 200; ++round) {
-    const auto page = static_cast<std::uint32_t>(next() % s.store().event_pages());
-    before.try_emplace(page, s.store().event_control(page).load());
-    s.store().event_control(page).store(next() >> (next() % 64), shm::Point::kNone);
-    engine::EventRecord& record = s.store().event_page(page).event[next() % engine::kEventsPerPage];
+    const auto page = static_cast<std::uint32_t>(next() % s.store().event_pages.size());
+    before.try_emplace(page, s.store().event_controls[page].load());
+    s.store().event_controls[page].store(next() >> (next() % 64), shm::Point::kNone);
+    engine::EventRecord& record =
+        s.store().event_pages[page].event[next() % engine::kEventsPerPage];
     record.stamp.store(next() % 4 == 0
                            ? next()
-                           : engine::EventPageControl(s.store().event_control(page).load())
+                           : engine::EventPageControl(s.store().event_controls[page].load())
                                  .stamp(static_cast<unsigned>(next() % 16)),
                        shm::Point::kNone);
     record.sequence.set(next() >> (next() % 64));
@@ -379,7 +380,7 @@ TEST_F(Events, a_damaged_table_is_read_without_harm) {
     (void)all(reader);
   }
   for (const auto& [page, control] : before)
-    s.store().event_control(page).store(control, shm::Point::kNone);
+    s.store().event_controls[page].store(control, shm::Point::kNone);
 }
 
 }  // namespace

@@ -156,8 +156,8 @@ TEST(Waits, of_a_page_whose_lane_is_gone_are_kept_and_gone_on_with) {
     ASSERT_TRUE(worker.ack(s.job).ok());
   }
   std::uint32_t pages = 0;
-  for (std::uint32_t i = 0; i < s.store().wait_pages(); ++i)
-    pages += s.store().wait_page(i).owner.load() != 0 ? 1 : 0;
+  for (std::uint32_t i = 0; i < s.store().wait_pages.size(); ++i)
+    pages += s.store().wait_pages[i].owner.load() != 0 ? 1 : 0;
   EXPECT_EQ(pages, 1U);
   EXPECT_EQ(level(s, 2).from_enqueue.count, 50U);
 }
@@ -168,10 +168,8 @@ TEST(Waits, a_page_that_was_taken_and_nothing_counted_in_is_no_level) {
   ASSERT_NE(s.take(), "");
   const std::uint32_t queue = s.store().find_queue("default");
   // As a worker leaves it that is killed before its first count.
-  s.store()
-      .wait_page(s.store().wait_pages() - 1)
-      .owner.store(engine::WaitOwner(1, 0, engine::WaitOwner::key_of(queue, 7)).word,
-                   shm::Point::kNone);
+  s.store().wait_pages[s.store().wait_pages.size() - 1].owner.store(
+      engine::WaitOwner(1, 0, engine::WaitOwner::key_of(queue, 7)).word, shm::Point::kNone);
   ASSERT_EQ(s.observer.waits().size(), 1U);
   EXPECT_EQ(s.observer.waits().front().priority, 1);
 }
@@ -211,8 +209,8 @@ TEST(Waits, PRI_X3_a_change_of_priority_is_counted_once_and_a_refused_one_is_not
 TEST(Waits, PRI_X1_the_default_segment_holds_its_hundred_thousand_jobs_beside_the_pages) {
   QuietSegment s{SegmentOptions{}};
   EXPECT_LE(s.segment.size_bytes(), 64ULL << 20);
-  EXPECT_GE(s.store().wait_pages(), s.store().lanes() * 8);
-  EXPECT_GE(s.store().event_pages(), s.store().lanes() * 2);
+  EXPECT_GE(s.store().wait_pages.size(), s.store().lanes() * 8);
+  EXPECT_GE(s.store().event_pages.size(), s.store().lanes() * 2);
   ASSERT_TRUE(s.admin.set_events(true).ok());
   const std::string args = "[\"" + std::string(60, 'x') + "\"]";
   JobSpec spec = spec_of();

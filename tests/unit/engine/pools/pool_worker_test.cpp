@@ -34,7 +34,7 @@ class PoolWorkers : public testing::Test {
   }
   std::uint64_t dispatched() {
     std::uint64_t jobs = 0;
-    for (const engine::Word& each : s.store().pool(0).dispatched)
+    for (const engine::Word& each : s.store().pools[0].dispatched)
       jobs += each.load() & ((1ULL << 52) - 1);
     return jobs;
   }

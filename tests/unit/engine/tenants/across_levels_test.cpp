@@ -159,7 +159,7 @@ TEST_F(Across, a_tenant_that_lost_its_place_is_listed_by_the_supervisor) {
   ASSERT_EQ(next(2), (Names{"b9", "a1"}));
   shm::Rings& rings = s.actor().rings();
   const shm::Peeked head = rings.peek(line);
-  engine::FlowRecord& turn = s.store().flow(head.hint().index());
+  engine::FlowRecord& turn = s.store().flows[head.hint().index()];
   turn.control.store(engine::FlowControl(engine::FlowControl::kIdle, 0,
                                          engine::FlowControl(turn.control.load()).next_tag())
                          .word,

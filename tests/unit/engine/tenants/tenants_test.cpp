@@ -303,8 +303,8 @@ TEST(Tenants, FS_T16_sharing_no_more_forgets_no_job_that_came_into_a_flow_while_
   put_for(s, "a");
   const std::uint64_t place =
       std::uint64_t{s.store().find_queue("other")} << 16 | engine::normal_ring(2);
-  for (std::uint32_t i = 0; i < s.store().flows(); ++i) {
-    engine::FlowRecord& flow = s.store().flow(i);
+  for (std::uint32_t i = 0; i < s.store().flows.size(); ++i) {
+    engine::FlowRecord& flow = s.store().flows[i];
     const bool in_line = engine::FlowControl(flow.control.load()).in_line();
     flow.key.store(in_line ? engine::mix_key(place, engine::hash_tenant("a")) : 1,
                    shm::Point::kNone);

@@ -194,7 +194,7 @@ TEST_F(Registry, removal_leaves_its_jobs_to_their_lease) {
 }
 
 TEST_F(Registry, a_full_table_gives_the_place_of_the_one_that_ended_first) {
-  const std::uint32_t places = s.store().workers();
+  const std::uint32_t places = s.store().workers.size();
   for (std::uint32_t i = 0; i < places; ++i) {
     s.move_clock(1);
     report({.id = "w" + std::to_string(i)});
@@ -422,12 +422,12 @@ TEST_F(Registry, what_a_dead_writer_left_is_freed_or_emptied) {
   auto doomed = internal::Handle::make(s.segment).value();
   const std::uint32_t lane = doomed->lane();
   const WorkerKey key = engine::find_worker(s.store(), "w");
-  shm::Word& changing = s.store().worker_mark(key.place()).control;
+  shm::Word& changing = s.store().worker_marks[key.place()].control;
   changing.store(
       engine::WorkerControl(changing.load()).to(engine::WorkerPhase::kChanging, lane + 1).word,
       shm::Point::kNone);
   const std::uint32_t free = key.place() + 1;
-  shm::Word& taking = s.store().worker_mark(free).control;
+  shm::Word& taking = s.store().worker_marks[free].control;
   taking.store(engine::WorkerControl(taking.load()).taken(5, lane + 1).word, shm::Point::kNone);
   EXPECT_EQ(proxy.report({.id = "w", .labels = "1"}).code(), Code::kTimeout);
   EXPECT_TRUE(engine::Registry(s.actor()).beat(key)) << "signs of life need no turn";
