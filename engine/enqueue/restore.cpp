@@ -104,7 +104,7 @@ Outcome Filler::remember(const PastJob& past, std::uint32_t slot, JobRecord& job
   if (past.progress) {
     std::uint32_t texts = kNoIndex;
     if (past.report.at_ms != 0) {
-      texts = slots_.write(slots_.next_made_word(slot, job.generation.get()),
+      texts = slots_.write(slots_.texts().next_made_word(slot, job.generation.get()),
                            encode_report(past.report));
       if (texts == kNoIndex) return Outcome::kNoBlocks;
     }

@@ -35,7 +35,7 @@ void Filler::revive(std::uint32_t slot, JobRecord& job, Control held) {
   const std::uint32_t errors = job.errors_block.get();
   job.errors_block.set(kNoIndex);
   job.errors_length.set(0);
-  if (errors != kNoIndex) slots_.free_text(errors, slot, job.generation.get());
+  if (errors != kNoIndex) slots_.texts().free(errors, slot, job.generation.get());
   withdraw_report(job);
   job.attempt.set(0);
   job.finished_at.set(0);

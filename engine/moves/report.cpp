@@ -123,7 +123,7 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
                                                const Report& report) {
   JobRecord& job = store_.job(slot);
   const std::uint16_t attempt = job.attempt.get();
-  const std::uint64_t blocks = slots_.next_made_word(slot, job.generation.get());
+  const std::uint64_t blocks = slots_.texts().next_made_word(slot, job.generation.get());
   self_.intent_data[ReportIntent::kOwnWord].set(blocks, Point::kIntentSet);
   self_.intent_data[ReportIntent::kOldWord].set(0, Point::kIntentSet);
   self_.intent_data[ReportIntent::kOldBlock].set(0, Point::kIntentSet);
@@ -149,7 +149,7 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
     }
     const ReportWord next = found.with(parts, attempt, keeps ? found.first_block() : fresh);
     if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;  // 3 PAIR report
-    if (Blocks::is_made(old_word)) slots_.free_made(old, old_word);              // 4
+    if (Blocks::is_made(old_word)) slots_.texts().free_made(old, old_word);      // 4
     const bool late = job.control.load() != word;
     if (late) end_report(slot, true);  // 5
     intend_nothing();
@@ -186,8 +186,9 @@ void Holder::end_report(std::uint32_t slot, bool late) {
       late && is_ours(found) &&
       !job.signals.cas(found.word, found.withdrawn().without_texts().word, Point::kProgressSet)) {}
   found = ReportWord(job.signals.load());
-  if (Blocks::is_made(old_word) && found.first_block() != old) slots_.free_made(old, old_word);
-  if (!is_ours(found)) slots_.free_all_made(blocks);
+  if (Blocks::is_made(old_word) && found.first_block() != old)
+    slots_.texts().free_made(old, old_word);
+  if (!is_ours(found)) slots_.texts().free_all_made(blocks);
 }
 
 }  // namespace ojs_shm::engine

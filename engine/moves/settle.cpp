@@ -33,7 +33,7 @@ void Changer::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry&
   const std::uint32_t old = job.errors_block.get();
   job.errors_block.set(block);
   job.errors_length.set(static_cast<std::uint32_t>(kept.size()));
-  if (old != kNoIndex) slots_.free_text(old, slot, generation);
+  if (old != kNoIndex) slots_.texts().free(old, slot, generation);
 }
 
 namespace {

@@ -25,7 +25,7 @@ SlotPool::SlotPool(const Store& store, shm::Rings& rings, std::uint32_t lane)
       owner_(lane + 1),
       hints_(segment_.slot_map(), segment_.geometry().slots, lane * 31),
       keys_(segment_),
-      blocks_(segment_, lane) {}
+      texts_(store, lane) {}
 
 // ---- a new job ----------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ bool SlotPool::seize(std::uint32_t slot, JobRecord& job, Control found, std::uin
 /// Ends the former life of a finished slot.
 void SlotPool::recycle(std::uint32_t slot, JobRecord& job) {
   if (job.has_texts()) [[unlikely]]
-    free_texts(slot, job);
+    texts_.free_all(slot, job);
   if (job.flags().has(Policy::kForeignId)) [[unlikely]]
     forget_id(slot, job);
   if (const std::uint64_t signals = job.signals.load();
@@ -57,10 +57,7 @@ void SlotPool::recycle(std::uint32_t slot, JobRecord& job) {
     keys_.remove(job.annex().key_lo.get(), slot);
     ask_for_next_key();
   }
-  const std::uint32_t first = ReportWord(signals).first_block();
-  if (const std::uint64_t word = report_blocks(segment_, first, slot, job.generation.get());
-      word != 0)
-    blocks_.free_from_end(first, word);
+  texts_.free_report(slot, job, signals);
 }
 
 /// Of the slot that is used again next, whose job probably has a key as well: its line of the index
@@ -75,17 +72,6 @@ void SlotPool::ask_for_next_key() const {
 
 [[gnu::noinline]] void SlotPool::forget_id(std::uint32_t slot, const JobRecord& job) {
   keys_.remove(hash_id(job.id()), slot);
-}
-
-[[gnu::noinline]] void SlotPool::free_texts(std::uint32_t slot, JobRecord& job) {
-  const std::uint32_t generation = job.generation.get();
-  for (auto* block : {&job.body_block, &job.result_block, &job.errors_block}) {
-    if (block->get() == kNoIndex) continue;
-    blocks_.free_chain(block->get(), slot, generation);
-    block->set(kNoIndex);  // NO CRASH POINT: the slot is held exclusively
-  }
-  job.result_length.set(0);
-  job.errors_length.set(0);
 }
 
 std::uint32_t SlotPool::take(std::uint64_t& filling, unsigned ring) {
@@ -158,7 +144,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling, unsigned ring) {
 
 [[gnu::noinline]] void SlotPool::free(std::uint32_t slot, Control held) {
   JobRecord& job = store_.job(slot);
-  free_texts(slot, job);
+  texts_.free_all(slot, job);
   if (job.flags().has(Policy::kForeignId)) forget_id(slot, job);
   forget_more(slot, job, job.signals.load());
   // NO CRASH POINT: the slot is held exclusively
@@ -238,7 +224,7 @@ std::uint32_t SlotPool::write(std::uint32_t slot, std::uint32_t generation,
 
 [[gnu::noinline]] std::uint32_t SlotPool::write(std::uint64_t word, std::string_view bytes) {
   for (;;) {
-    const std::uint32_t block = blocks_.write(word, bytes);
+    const std::uint32_t block = texts_.write(word, bytes);
     if (block != kNoIndex || !drop_oldest_finished()) return block;
   }
 }
@@ -358,7 +344,7 @@ void SlotPool::close() {
     rings_.drop_batch(draining_.batch);
   draining_.batch = kNoIndex;
   hints_.flush();
-  blocks_.release();
+  texts_.close();
 }
 
 // ---- after a death ------------------------------------------------------------------------------
@@ -370,67 +356,6 @@ void SlotPool::relist(std::uint32_t slot) {
   if (is_finished(control.state()) && !job.flags().has(Policy::kDead) &&
       !is_minded(job, control.state()))
     list(slot, control);
-}
-
-void SlotPool::drop_loose_blocks(std::uint32_t slot, JobRecord& job) {
-  if (Control(job.control.load()).state() == kSlotSettling) {
-    job.result_block.set(kNoIndex);  // NO CRASH POINT: the slot is held exclusively
-    job.result_length.set(0);        // NO CRASH POINT: as above
-  }
-  const std::uint64_t word = shm::Blocks::word_of(slot, job.generation.get());
-  std::vector<bool> kept(segment_.geometry().blocks, false);
-  for (const auto* first : {&job.body_block, &job.result_block, &job.errors_block})
-    for (std::uint32_t b = first->get();
-         b < kept.size() && !kept[b] && segment_.block_word(b).load() == word;
-         b = segment_.block_link(b).load())
-      kept[b] = true;
-  for (std::uint32_t b = 0; b < kept.size(); ++b)
-    if (!kept[b] && segment_.block_word(b).load_relaxed() == word)
-      blocks_.free_orphan(b, word);  // relaxed: a cas decides
-}
-
-void SlotPool::free_all_made(std::uint64_t word) {
-  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i)
-    if (segment_.block_word(i).load_relaxed() == word)  // relaxed: a cas decides
-      blocks_.free_orphan(i, word);
-}
-
-/// Whether a lane is writing into blocks with that word, whatever has become of their slot.
-bool SlotPool::is_being_made(std::uint64_t word) const {
-  const std::uint32_t maker = shm::Blocks::maker_of(word);
-  if (!shm::Blocks::is_made(word) || maker >= segment_.geometry().lanes) return false;
-  const shm::Lane& lane = segment_.lane(maker);
-  return lane.intent.get_ordered() != 0 &&
-         lane.intent_data[ReportIntent::kOwnWord].get_ordered() == word;
-}
-
-void SlotPool::sweep_blocks() {
-  constexpr unsigned kLooks = std::min(kPatience, 100U);  // a slot is filled in far less
-  // Whether it is known whose the block is; one without an owner is free then.
-  const auto sweep = [this](std::uint32_t block) {
-    const std::uint64_t word = segment_.block_word(block).load();  // PAIR block-taken
-    if (word == 0) return true;
-    const std::uint32_t slot = shm::Blocks::slot_of(word);
-    if (slot < store_.slots()) {
-      const JobRecord& job = store_.job(slot);
-      const std::uint32_t generation = job.generation.get();
-      const Control control(job.control.load());
-      if (control.state() == kSlotFilling) return false;  // its generation may be about to change
-      if (control.state() != kSlotFree) {
-        if (shm::Blocks::is_of(word, slot, generation)) return true;
-        if (is_exclusive(control.state()) || job.generation.get() != generation) return false;
-      }
-    }
-    if (!is_being_made(word)) blocks_.free_orphan(block, word);
-    return true;
-  };
-  std::vector<std::uint32_t> doubtful;
-  for (std::uint32_t i = 0; i < segment_.geometry().blocks; ++i)
-    if (!sweep(i)) doubtful.push_back(i);
-  for (unsigned look = 0; look < kLooks && !doubtful.empty(); ++look) {
-    shm::wait_for_another(look);
-    std::erase_if(doubtful, sweep);
-  }
 }
 
 void SlotPool::sweep() {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "engine/moves/slot_texts.hpp"
 #include "engine/tables/new_job.hpp"
 #include "engine/tables/store.hpp"
-#include "shm/blocks.hpp"
 #include "shm/key_index.hpp"
 #include "shm/magazine.hpp"
 #include "shm/ring.hpp"
@@ -34,23 +34,12 @@ class SlotPool {
   Outcome add_id(JobId id, std::uint32_t slot);
   shm::KeyIndex& keys() { return keys_; }
 
-  // ---- texts of a slot that this lane holds
+  // ---- texts
   /// The first block, or kNoIndex; when blocks are short, the texts of the oldest finished jobs go.
   std::uint32_t write(std::uint32_t slot, std::uint32_t generation, std::string_view bytes);
-  /// The same in blocks with that word: see next_made_word().
+  /// The same in blocks with that word: see SlotTexts::next_made_word().
   std::uint32_t write(std::uint64_t word, std::string_view bytes);
-  void free_text(std::uint32_t first, std::uint32_t slot, std::uint32_t generation) {
-    blocks_.free_chain(first, slot, generation);
-  }
-
-  // ---- texts of a slot that other lanes write as well, and none of them holds
-  /// Of the blocks of one such text; another each time.
-  std::uint64_t next_made_word(std::uint32_t slot, std::uint32_t generation) {
-    return shm::Blocks::made_word(slot, generation, owner_ - 1, ++made_);
-  }
-  void free_made(std::uint32_t first, std::uint64_t word) { blocks_.free_from_end(first, word); }
-  /// Also those to which nothing leads.
-  void free_all_made(std::uint64_t word);
+  SlotTexts& texts() { return texts_; }
 
   // ---- finished jobs
   /// Puts a finished slot where the oldest are used again first.
@@ -74,11 +63,6 @@ class SlotPool {
   /// Lists a slot if it is finished. Twice does no harm: the second is dead once the first has been
   /// used.
   void relist(std::uint32_t slot);
-  /// Frees the blocks that were written for a slot in a dead lane's hands and stand in none of its
-  /// texts; a result that came before the end of its job stands for nothing.
-  void drop_loose_blocks(std::uint32_t slot, JobRecord& job);
-  /// Frees the blocks of slots that are free or have gone on to another generation.
-  void sweep_blocks();
   /// Hints at all free slots again, and ids of jobs that are there alone.
   void sweep();
 
@@ -110,8 +94,6 @@ class SlotPool {
   void forget_id(std::uint32_t slot, const JobRecord& job);
   void forget_more(std::uint32_t slot, JobRecord& job, std::uint64_t signals);
   void ask_for_next_key() const;
-  bool is_being_made(std::uint64_t word) const;
-  void free_texts(std::uint32_t slot, JobRecord& job);
   bool go_on_filling(std::uint64_t now);
   void flush();
   void drop_batch(std::uint32_t batch);
@@ -123,11 +105,11 @@ class SlotPool {
   std::uint32_t owner_;
   shm::Magazine hints_;
   shm::KeyIndex keys_;
-  shm::Blocks blocks_;
+  SlotTexts texts_;
   Filling filling_;
   Draining draining_;
   Flushed flushed_;
-  std::uint32_t made_ = 0, dropped_ = 0;
+  std::uint32_t dropped_ = 0;
 };
 
 }  // namespace ojs_shm::engine

@@ -46,7 +46,7 @@ std::uint32_t Actor::mend_hints() {
 
 /// The rest of a death, once for all lanes: blocks without an owner, bounds to be counted again.
 void Actor::repair_shared() {
-  slots_.sweep_blocks();
+  slots_.texts().sweep();
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     if (Refill(store_.queue(i).refill.load()).pending()) settle_reserved(i);
     if ((store_.queue(i).flags.load() & kCounted) != 0) recount_backlog(store_, i);

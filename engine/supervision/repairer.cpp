@@ -55,7 +55,7 @@ std::uint32_t Repairer::end_operation(std::uint32_t slot, Op op, std::uint64_t t
         return 1;
       }
       if (unborn(store_, job)) return 0;
-      slots_.drop_loose_blocks(slot, job);
+      slots_.texts().drop_loose(slot, job);
       const std::uint64_t rival = job.signals.load() & kRivalBits;
       if ((rival & kReplaced) != 0) {
         end_rival(slot);
@@ -72,7 +72,7 @@ std::uint32_t Repairer::end_operation(std::uint32_t slot, Op op, std::uint64_t t
     }
     case kSlotSettling:
       if (op != Op::kSettle || target != kSlotActive) return 0;
-      slots_.drop_loose_blocks(slot, job);  // a cancel: the holder has lost the job already
+      slots_.texts().drop_loose(slot, job);  // a cancel: the holder has lost the job already
       end_cancelled(slot, found, kSlotActive);
       return 1;
     default: return 0;
@@ -167,7 +167,7 @@ std::uint32_t Repairer::let_go(std::uint32_t slot) {
     set_back(slot, found.word, Setback::kDrain, nullptr);  // its client never got it
     return 1;
   }
-  if (found.state() == kSlotSettling) slots_.drop_loose_blocks(slot, job);
+  if (found.state() == kSlotSettling) slots_.texts().drop_loose(slot, job);
   if (found.state() == kSlotSettling || found.state() == kSlotActive) {
     const ErrorEntry error = own_error(store_.now_ms(), job.attempt.get(), true, "holder_died",
                                        "the process that held the job died");
