@@ -30,69 +30,42 @@ std::uint64_t round_of(const PoolSpec& spec) {
       std::floor(1 / spec.ratio), static_cast<double>(spec.queues.size()), 16'777'215.0));
 }
 
-}  // namespace
-
-void recount_backlog(const Store& store, std::uint32_t q) {
-  std::uint64_t waiting = 0;
-  for (std::uint32_t slot = 0; slot < store.slots(); ++slot)
-    if (const JobRecord& job = store.job(slot);
-        Control(job.control.load()).state() == kSlotAvailable && job.queue.get() == q)
-      ++waiting;
-  store.backlogs[q].store(waiting, Point::kBacklogCounted);
+/// The turns among the queues, where the strategy has any.
+std::vector<std::uint16_t> cycle_of(const PoolSpec& spec) {
+  if (spec.strategy == PoolStrategy::kRoundRobin)
+    return smooth_schedule(std::vector<std::uint32_t>(spec.queues.size(), 1));
+  return spec.strategy == PoolStrategy::kWeighted ? smooth_schedule(spec.weights)
+                                                  : std::vector<std::uint16_t>();
 }
 
-/// One writer at a time changes pools; who dies at it is relieved by its repair. 1. the name; 2.
-/// the bank that is not read;
-/// 3. the setup, by one store; 4. what is at work counts for its limit; 5. what queues know of
-///    pools, which follows from the
-/// setups of all.
-Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
-  // The limit comes first: who sees the pool sees it.
-  const std::string key = std::string(kPoolLimit).append(name);
-  LimitSetter limits(actor_);
-  const Outcome limited =
-      spec.concurrency != 0
-          ? limits.define(key, {.concurrency = static_cast<std::uint32_t>(spec.concurrency)})
-          : limits.clear(key);
-  if (limited != Outcome::kOk && limited != Outcome::kNotFound) return limited;
-  const std::vector<std::uint16_t> cycle =
-      spec.strategy == PoolStrategy::kRoundRobin
-          ? smooth_schedule(std::vector<std::uint32_t>(spec.queues.size(), 1))
-      : spec.strategy == PoolStrategy::kWeighted ? smooth_schedule(spec.weights)
-                                                 : std::vector<std::uint16_t>();
-  if (spec.queues.size() > kPoolQueues || cycle.size() > kPoolTurns) return Outcome::kTooLarge;
-  if (!seat().take()) return Outcome::kBusy;
-  const auto done = [&](Outcome outcome) {
-    seat().leave();
-    return outcome;
-  };
-  const std::uint64_t hash = Store::hash_name(name);
-  std::uint32_t at = kNoIndex;
+/// Where the pool is, or where it can be: in a place that no pool has had, or that a removed pool has
+/// left for good. kQueueIsolated: another isolated pool has one of its queues.
+Outcome find_place(const Store& store, std::uint64_t hash, const PoolSpec& spec,
+                   std::uint32_t& at) {
+  at = kNoIndex;
   for (std::uint32_t i = 0; i < kPools; ++i) {
-    const std::uint64_t found = store_.pools[i].name_hash.load();
-    const auto plan = pool_plan(store_, i);
-    if (found == hash || (at == kNoIndex && !plan && (found == 0 || !left_behind(store_, i))))
+    const std::uint64_t found = store.pools[i].name_hash.load();
+    const auto plan = pool_plan(store, i);
+    if (found == hash || (at == kNoIndex && !plan && (found == 0 || !left_behind(store, i))))
       at = i;
     if (!plan || found == hash || !(plan->setup.isolated() && spec.isolated)) continue;
     for (const std::uint32_t queue : spec.queues)
-      if (std::find(plan->queues.begin(), plan->queues.end(), queue) != plan->queues.end())
-        return done(Outcome::kQueueIsolated);
+      if (std::ranges::find(plan->queues, queue) != plan->queues.end())
+        return Outcome::kQueueIsolated;
   }
-  if (at == kNoIndex) return done(Outcome::kNoPools);
-  PoolRecord& record = store_.pools[at];
-  const PoolSetup before(record.setup.load());
-  made = !before.used();
-  const auto previous = pool_plan(store_, at);
-  if (record.name_hash.load() != hash || pool_name(store_, at) != name) {  // 1
-    record.name_length.store(0, Point::kPoolNamed);
-    for (Word& counter : record.dispatched) counter.store(0, Point::kPoolNamed);
-    shm::copy_in(record.name, name.data(),
-                 name.size());  // NO CRASH POINT: without its length a name is none
-    record.name_hash.store(hash, Point::kPoolNamed);
-    record.name_length.store(name.size(), Point::kPoolNamed);  // PAIR pool-name
-  }
-  const unsigned bank_number = before.used() ? 1 - before.bank() : 0;
-  PoolBank& bank = record.bank[bank_number];  // 2
+  return at == kNoIndex ? Outcome::kNoPools : Outcome::kOk;
+}
+
+void write_name(PoolRecord& record, std::string_view name, std::uint64_t hash) {
+  record.name_length.store(0, Point::kPoolNamed);
+  for (Word& counter : record.dispatched) counter.store(0, Point::kPoolNamed);
+  shm::copy_in(record.name, name.data(),
+               name.size());  // NO CRASH POINT: without its length a name is none
+  record.name_hash.store(hash, Point::kPoolNamed);
+  record.name_length.store(name.size(), Point::kPoolNamed);  // PAIR pool-name
+}
+
+void fill_bank(PoolBank& bank, const PoolSpec& spec, const std::vector<std::uint16_t>& cycle) {
   bank.concurrency.set(spec.concurrency);
   bank.interval_ms.set(spec.interval_ms);
   bank.ratio.set(std::bit_cast<std::uint64_t>(spec.ratio));
@@ -108,12 +81,58 @@ Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
       eight |= std::uint64_t{cycle[i + k]} << (k * 8);
     bank.turn[i / 8].set(eight);
   }
-  if (spec.prevents) {  // an interval begins now
-    const std::uint64_t now = store_.now_ms();
-    for (const std::uint32_t queue : spec.queues)
-      if (Word& served = store_.queue(queue).served_at; served.load() == 0 || !before.prevents())
-        served.store(now, Point::kCounterMoved);
+}
+
+/// Of queues that were not watched for starvation until now an interval begins.
+void begin_intervals(const Store& store, const PoolSpec& spec, PoolSetup before) {
+  const std::uint64_t now = store.now_ms();
+  for (const std::uint32_t queue : spec.queues)
+    if (Word& served = store.queue(queue).served_at; served.load() == 0 || !before.prevents())
+      served.store(now, Point::kCounterMoved);
+}
+
+}  // namespace
+
+void recount_backlog(const Store& store, std::uint32_t q) {
+  std::uint64_t waiting = 0;
+  for (std::uint32_t slot = 0; slot < store.slots(); ++slot)
+    if (const JobRecord& job = store.job(slot);
+        Control(job.control.load()).state() == kSlotAvailable && job.queue.get() == q)
+      ++waiting;
+  store.backlogs[q].store(waiting, Point::kBacklogCounted);
+}
+
+/// One writer at a time changes pools. The repair of a writer that dies ends its change.
+/// 1. the name; 2. the bank that is not read; 3. the setup, by one store; 4. the jobs at work, which
+/// count for its limit; 5. what queues know of pools, which follows from the setups of all.
+Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
+  // The limit comes first: a lane that sees the pool sees it.
+  const std::string key = std::string(kPoolLimit).append(name);
+  LimitSetter limits(actor_);
+  const Outcome limited =
+      spec.concurrency != 0
+          ? limits.define(key, {.concurrency = static_cast<std::uint32_t>(spec.concurrency)})
+          : limits.clear(key);
+  if (limited != Outcome::kOk && limited != Outcome::kNotFound) return limited;
+  const std::vector<std::uint16_t> cycle = cycle_of(spec);
+  if (spec.queues.size() > kPoolQueues || cycle.size() > kPoolTurns) return Outcome::kTooLarge;
+
+  if (!seat().take()) return Outcome::kBusy;
+  const std::uint64_t hash = Store::hash_name(name);
+  std::uint32_t at = kNoIndex;
+  if (const Outcome place = find_place(store_, hash, spec, at); place != Outcome::kOk) {
+    seat().leave();
+    return place;
   }
+  PoolRecord& record = store_.pools[at];
+  const PoolSetup before(record.setup.load());
+  const auto previous = pool_plan(store_, at);
+  made = !before.used();
+  if (record.name_hash.load() != hash || pool_name(store_, at) != name)  // 1
+    write_name(record, name, hash);
+  const unsigned bank_number = before.used() ? 1 - before.bank() : 0;
+  fill_bank(record.bank[bank_number], spec, cycle);  // 2
+  if (spec.prevents) begin_intervals(store_, spec, before);
   const std::uint64_t setup =
       PoolSetup::Used::put(1) | PoolSetup::Bank::put(bank_number) |
       PoolSetup::Isolated::put(spec.isolated) | PoolSetup::Prevents::put(spec.prevents) |
@@ -126,6 +145,7 @@ Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
       spec.concurrency == 0 || (previous && previous->concurrency != 0) || limits.count_at_work(at);
   settle();                             // 5
   if (!counted) return Outcome::kBusy;  // it stands, and counts what begins from now on
+
   const bool reweighted =
       spec.strategy == PoolStrategy::kWeighted && previous &&
       (previous->queues != spec.queues ||

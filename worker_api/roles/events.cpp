@@ -120,6 +120,11 @@ struct EventReader::Impl {
   internal::ToldWorkflow workflow = {};  ///< of the last event about one
 
   Event translate(const engine::EventFacts& facts) const;
+  void add_pool(const engine::EventFacts& facts, Event& event) const;
+  static void add_repair(const engine::EventFacts& facts, Event& event);
+  static void add_bulk(const engine::EventFacts& facts, Event& event);
+  static void add_pressure(const engine::EventFacts& facts, Event& event);
+  void add_job(const engine::EventFacts& facts, Event& event) const;
   void add_from_job(const engine::EventFacts& facts, Event& event) const;
   void add_cron(const engine::EventFacts& facts, Event& event) const;
   void add_from_cron(Event& event) const;
@@ -142,31 +147,14 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   event.sequence = facts.sequence;
   event.source =
       "ojs://" + segment.attachment()->name().name + "/handles/" + std::to_string(facts.lane);
-  if (facts.kind == EventKind::kPoolOverloaded || facts.kind == EventKind::kPoolRebalanced) {
-    event.pool = engine::pool_name(store, facts.queue);
-    event.active_jobs = facts.tag;
-    event.waiting_jobs = facts.value;
-    event.previous_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.previous_rank));
-    event.new_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.rank));
-    return event;
-  }
-  if (facts.kind == EventKind::kProcessRepaired) {
-    event.pid = static_cast<std::uint32_t>(facts.job.hi);
-    event.repaired_by = static_cast<std::uint32_t>(facts.job.lo);
-    event.repaired_at_once = facts.tag;
-    event.mended = facts.value;
-    return event;
-  }
-  if (engine::about_a_worker(facts.kind)) {
-    add_worker(facts, event);
-    return event;
-  }
-  if (engine::about_many_jobs(facts.kind)) {
-    event.count = facts.tag;
-    event.done = facts.value;
-    event.atomic = facts.rank != 0;
-    return event;
-  }
+
+  // Events about no queue.
+  if (facts.kind == EventKind::kPoolOverloaded || facts.kind == EventKind::kPoolRebalanced)
+    return add_pool(facts, event), event;
+  if (facts.kind == EventKind::kProcessRepaired) return add_repair(facts, event), event;
+  if (engine::about_a_worker(facts.kind)) return add_worker(facts, event), event;
+  if (engine::about_many_jobs(facts.kind)) return add_bulk(facts, event), event;
+
   event.queue = store.queue_name(facts.queue);
   if (facts.kind == EventKind::kQueueStarved) {
     event.duration_ms = facts.value;
@@ -174,26 +162,52 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   }
   if (engine::about_a_cron(facts.kind)) {
     add_cron(facts, event);
-    return event;
-  }
-  if (engine::about_a_queue(facts.kind)) {
+  } else if (engine::about_a_queue(facts.kind)) {
     event.count = facts.value;
-    return event;
+  } else if (!engine::about_a_job(facts.kind)) {
+    add_pressure(facts, event);
+  } else if (facts.job != engine::JobId{}) {
+    if (engine::about_a_workflow(facts.kind))
+      internal::describe_told_workflow(facts, event);
+    else
+      add_job(facts, event);
   }
-  if (!engine::about_a_job(facts.kind)) {
-    event.depth = facts.tag;
-    event.bound = facts.value & ~engine::kOfBytes;
-    event.unit = (facts.value & engine::kOfBytes) != 0 ? "bytes" : "jobs";
-    if (facts.kind != EventKind::kBackpressureRejected) return event;
-    event.count = facts.attempt | std::uint64_t{facts.max_attempts} << 16;
-    append_text({facts.job.hi, facts.job.lo}, event.job_type);
-    return event;
-  }
-  if (facts.job == engine::JobId{}) return event;
-  if (engine::about_a_workflow(facts.kind)) {
-    internal::describe_told_workflow(facts, event);
-    return event;
-  }
+  return event;
+}
+
+void EventReader::Impl::add_pool(const engine::EventFacts& facts, Event& event) const {
+  event.pool = engine::pool_name(segment.attachment()->store(), facts.queue);
+  event.active_jobs = facts.tag;
+  event.waiting_jobs = facts.value;
+  event.previous_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.previous_rank));
+  event.new_strategy = pool_strategy_name(static_cast<PoolStrategy>(facts.rank));
+}
+
+void EventReader::Impl::add_repair(const engine::EventFacts& facts, Event& event) {
+  event.pid = static_cast<std::uint32_t>(facts.job.hi);
+  event.repaired_by = static_cast<std::uint32_t>(facts.job.lo);
+  event.repaired_at_once = facts.tag;
+  event.mended = facts.value;
+}
+
+void EventReader::Impl::add_bulk(const engine::EventFacts& facts, Event& event) {
+  event.count = facts.tag;
+  event.done = facts.value;
+  event.atomic = facts.rank != 0;
+}
+
+/// How full the queue is, and of a refusal also which type of jobs was refused how often.
+void EventReader::Impl::add_pressure(const engine::EventFacts& facts, Event& event) {
+  event.depth = facts.tag;
+  event.bound = facts.value & ~engine::kOfBytes;
+  event.unit = (facts.value & engine::kOfBytes) != 0 ? "bytes" : "jobs";
+  if (facts.kind != EventKind::kBackpressureRejected) return;
+  event.count = facts.attempt | std::uint64_t{facts.max_attempts} << 16;
+  append_text({facts.job.hi, facts.job.lo}, event.job_type);
+}
+
+void EventReader::Impl::add_job(const engine::EventFacts& facts, Event& event) const {
+  const engine::Store& store = segment.attachment()->store();
   event.job_id = engine::to_string(facts.job);
   event.priority = engine::priority_of(store.convention(), facts.rank);
   event.previous_priority = engine::priority_of(store.convention(), facts.previous_rank);
@@ -215,7 +229,6 @@ Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
     event.at_ms = facts.value;
   if (is_of_holder(facts.kind)) event.fence = facts.tag;
   add_from_job(facts, event);
-  return event;
 }
 
 /// The rest of its id follows as a text.
