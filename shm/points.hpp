@@ -44,7 +44,7 @@ namespace ojs_shm::shm {
   X(WorkerTaken) X(WorkerNamed) X(WorkerBorn) X(WorkerBeat) X(WorkerEnded) X(WorkerFreed) X(WorkerChanging)   \
   X(WorkerTold) X(WorkerChanged) X(WorkerCounted)                                                             \
   /* limits */                                                                                                \
-  X(PermitTaken) X(PermitGiven) X(PermitRunTaken) X(PermitRunNamed) X(RateTaken) X(RateGiven) X(LimitNamed)   \
+  X(PermitTaken) X(PermitGiven) X(PermitRunTaken) X(PermitRunNamed) X(RateTaken) X(RateGiven) X(LimitClosed) X(LimitNamed)   \
   X(LotTaken) X(LotNamed) X(SlotParked) X(SlotUnparking) X(LimitsHeld) X(LimitTurn) X(LimitGivenUp)           \
   /* measures and events */                                                                                   \
   X(WaitPageTaken) X(WaitCounted) X(EventTurnTaken) X(EventPageOpened) X(EventPageClosed) X(EventWritten)     \

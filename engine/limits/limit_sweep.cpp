@@ -87,7 +87,7 @@ bool LimitSetter::is_idle(std::uint32_t at, std::uint64_t now) const {
   return (key.config.load() & (kLimitSetByOperator | kLimitOfType | kLimitOfTenant)) == 0 &&
          !limit_name(store_, at).starts_with(kPoolLimit) &&
          Permits(store_).count(key.permits) == 0 && Rates(store_).begun(key, now) == 0 &&
-         key.next_us.load() <= now * 1000;
+         key.next_us.load() <= now * 1000 && Rates::closed_until(key, now) == 0;
 }
 
 /// Makes a key that was given up as one that never was. May be cut off anywhere and begun again.
@@ -100,8 +100,8 @@ void LimitSetter::clean(std::uint32_t at) {
   permits.set_limit(key.permits, at * 2, PermitSet::kNone);
   permits.drop(key.permits, at * 2);
   permits.drop(key.log, at * 2 + 1);
-  for (Word* word : {&key.rate, &key.throttle, &key.window, &key.begun, &key.next_us, &key.exceeded,
-                     &key.released, &key.dropped})
+  for (Word* word : {&key.rate, &key.throttle, &key.window, &key.begun, &key.next_us,
+                     &key.closed_until, &key.exceeded, &key.released, &key.dropped})
     word->store(0, Point::kLimitGivenUp);
   key.config.store((key.config.load() & ~(kLimitVersion - 1)) + kLimitVersion,
                    Point::kLimitGivenUp);

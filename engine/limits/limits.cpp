@@ -302,7 +302,11 @@ Outcome LimitSetter::define(std::string_view name, const LimitSettings& settings
   if (!begin()) return Outcome::kBusy;
   const std::uint32_t at = name_key(name);
   // before the limit: a lane that claims a job from now on asks for it
-  if (at != kNoIndex) follow(name, at);
+  if (at != kNoIndex) {
+    follow(name, at);
+    // An operator's word counts for more than that of a job that closed the key.
+    store_.limit_keys[at].closed_until.store(0, Point::kLimitClosed);
+  }
   const Outcome outcome = at == kNoIndex ? Outcome::kNoLimits : write(at, settings, true, false);
   end();
   if (outcome != Outcome::kOk) return outcome;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/limits/rates.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "engine/tables/store.hpp"
@@ -64,12 +65,20 @@ std::uint64_t Rates::next_in_window(const LimitKey& key, WindowRule rule, std::u
 }
 
 std::uint64_t Rates::next(const LimitKey& key, std::uint64_t now) const {
-  std::uint64_t at = 0;
-  if (const WindowRule rule(key.rate.load()); rule.word != 0) at = next_in_window(key, rule, now);
+  std::uint64_t at = closed_until(key, now);
+  if (const WindowRule rule(key.rate.load()); rule.word != 0)
+    at = std::max(at, next_in_window(key, rule, now));
   if (const ThrottleRule rule(key.throttle.load()); rule.word != 0)
     if (const std::uint64_t us = earliest_us(rule, key.next_us.load()); us > now * 1000)
       at = std::max(at, (us + 999) / 1000);
   return at;
+}
+
+/// 1. it is closed for as long; 2. it becomes so.
+void Rates::close(LimitKey& key, std::uint64_t until) {
+  std::uint64_t found = key.closed_until.load();
+  while (found < until &&                                              // 1
+         !key.closed_until.cas(found, until, Point::kLimitClosed)) {}  // 2
 }
 
 bool Rates::take_fixed(LimitKey& key, WindowRule rule, std::uint64_t now) const {

@@ -46,6 +46,7 @@ class Changer : protected Holder {
 
  private:
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
+  void close_limit(const JobRecord& job, Control held, std::uint64_t until);
   Outcome seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/limits/rates.hpp"
 #include "engine/moves/changer.hpp"
 #include "engine/tables/job_look.hpp"
 #include "engine/tables/probes.hpp"
@@ -34,6 +35,15 @@ void Changer::append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry&
   job.errors_block.set(block);
   job.errors_length.set(static_cast<std::uint32_t>(kept.size()));
   if (old != kNoIndex) slots_.texts().free(old, slot, generation);
+}
+
+/// Keeps other jobs of the job's own limit from beginning until then. After a death in between the
+/// key is closed all the same.
+void Changer::close_limit(const JobRecord& job, Control held, std::uint64_t until) {
+  const std::uint32_t own = own_limit(job.limits.get());
+  if (until == 0 || own >= store_.limit_keys.size()) return;
+  Rates::close(store_.limit_keys[own], until);
+  if (tellings_.on()) tellings_.limit_closed(job, held, own, until);
 }
 
 namespace {
@@ -80,7 +90,10 @@ Settled Changer::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   const Policy policy = job.flags();
   const std::uint16_t attempt = job.attempt.get();
   const std::uint8_t rank = rank_of_ring(active.ring());
-  if (error != nullptr) append_error(slot, job, *error);
+  if (error != nullptr) {
+    append_error(slot, job, *error);
+    close_limit(job, held, error->close_limit_until);
+  }
   if (tellings_.on() && (why == Setback::kExecutionTimeout || why == Setback::kLeaseExpiry))
     tellings_.timed_out(job, held, now, why == Setback::kExecutionTimeout);
   if (why == Setback::kNack || why == Setback::kExecutionTimeout)

@@ -66,6 +66,7 @@ enum class EventKind : std::uint8_t {
   kBulkCancel,
   kBulkRetry,
   kBulkDelete,
+  kRateLimitAdjusted,  ///< a job's report closed its limit. value: the limit's key, tag: until, Unix ms
   kCount
 };
 
@@ -89,7 +90,8 @@ constexpr bool about_a_queue(EventKind kind) {
 /// Whether `job` and `tag` are a job's, or a workflow's.
 constexpr bool about_a_job(EventKind kind) {
   return kind < EventKind::kBackpressureWarning || kind == EventKind::kBackpressureDropped ||
-         kind == EventKind::kJobTimeout || kind == EventKind::kJobStalled || about_a_workflow(kind);
+         kind == EventKind::kJobTimeout || kind == EventKind::kJobStalled ||
+         kind == EventKind::kRateLimitAdjusted || about_a_workflow(kind);
 }
 
 /// In the value of an event of backpressure: depth and bound are bytes.

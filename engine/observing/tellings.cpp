@@ -91,6 +91,13 @@ std::uint64_t first_word(std::string_view& text) {
        limit << 32 | std::min<std::uint64_t>(ran, 0xFFFF'FFFF));
 }
 
+[[gnu::noinline]] void Tellings::limit_closed(const JobRecord& job, Control held, std::uint32_t key,
+                                              std::uint64_t until) {
+  EventFacts event = event_of(EventKind::kRateLimitAdjusted, job, held, key);
+  event.tag = until;
+  log_.write(event);
+}
+
 [[gnu::noinline]] void Tellings::completed(const JobRecord& job, Control settled) {
   put<&completion>(&job, settled);
 }

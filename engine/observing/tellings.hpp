@@ -58,6 +58,7 @@ class Tellings {
   void failed(const JobRecord& job, Control held, std::uint64_t now);
   /// Its time is over: that of its execution, or its lease.
   void timed_out(const JobRecord& job, Control held, std::uint64_t now, bool execution);
+  void limit_closed(const JobRecord& job, Control held, std::uint32_t key, std::uint64_t until);
   void ended(const JobRecord& job, Control settled);
   void completed(const JobRecord& job, Control settled);
   void moved(JobId id, std::uint32_t queue, Control before, Control after);

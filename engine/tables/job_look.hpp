@@ -22,7 +22,9 @@ struct ErrorEntry {
   std::uint16_t attempt = 0;
   bool retryable = true;
   std::string_view code, type, message, details;
-  Exhaustion exhaustion = Exhaustion::kByPolicy;  ///< not kept with the job
+  // Not kept with the job.
+  Exhaustion exhaustion = Exhaustion::kByPolicy;
+  std::uint64_t close_limit_until = 0;  ///< of the job's own limit, Unix ms; 0: it stays open
 };
 RetryPolicy retry_of(const JobRecord& job);
 /// What the engine itself says of an attempt.

@@ -125,6 +125,13 @@ std::vector<Operation> limit_operations() {
          failed.code = "boom";
          must(h.worker->nack(h.job, failed));
        }},
+      {"limit_closed_by_a_nack", at_work(2),
+       [](Hands& h) {
+         Failure failed;
+         failed.code = "too_many";
+         failed.rate_limit_until_ms = h.handle->store().now_ms() + 60'000;
+         must(h.worker->nack(h.job, failed));
+       }},
       {"limit_requeue_lets_go", at_work(2), [](Hands& h) { must(h.worker->requeue(h.job)); }},
       {"limit_cancel_active", at_work(2), [](Hands& h) { must(h.producer->cancel(h.job.id())); }},
       {"limit_cancel_held_back", at_work(2), [](Hands& h) { must(h.producer->cancel(h.id)); }},

@@ -49,7 +49,7 @@ static_assert(sizeof(ojs_shm_worker_options) == 80 &&
               offsetof(ojs_shm_worker_options, pool) == 48 &&
               offsetof(ojs_shm_worker_options, id) == 56 &&
               offsetof(ojs_shm_worker_options, total_concurrency) == 72);
-static_assert(sizeof(ojs_shm_failure) == 56 && offsetof(ojs_shm_failure, flags) == 48);
+static_assert(sizeof(ojs_shm_failure) == 64 && offsetof(ojs_shm_failure, flags) == 48);
 static_assert(sizeof(ojs_shm_nack_outcome) == 24 && offsetof(ojs_shm_nack_outcome, state) == 20);
 static_assert(sizeof(ojs_shm_queue_settings) == 48 && offsetof(ojs_shm_queue_settings, set) == 28);
 static_assert(sizeof(ojs_shm_job_filter) == 88 && offsetof(ojs_shm_job_filter, flags) == 36 &&

@@ -88,6 +88,8 @@ static int bounds_of_tenants(void) {
 
 static int limits_of_keys(void) {
   room here;
+  ojs_shm_failure failure = {0};
+  ojs_shm_retry once = {0};
   ojs_shm_job_spec job = spec_at("paid", 1);
   char id[OJS_SHM_ID_SIZE];
   const char *one = "{\"concurrency\":1}", *none = "{\"concurrency\":0}";
@@ -95,9 +97,20 @@ static int limits_of_keys(void) {
   job.rate_limit = "{\"key\":\"payment-api\",\"concurrency\":5} and more";
   job.rate_limit_size = 37;
   job.tenant = "acme";
+  once.struct_size = sizeof once;
+  once.max_attempts = 1;
+  job.retry = &once;
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  job.retry = NULL;
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
   CHECK_OK(here.observer, ojs_shm_limit(here.observer, "payment-api", here.text, sizeof here.text));
   CHECK(strstr(here.text, "\"concurrency\":{\"limit\":5,\"active\":0,\"available\":5}") != NULL);
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  failure.struct_size = sizeof failure;
+  failure.rate_limit_until_ms = 4070908800000; /* 2099 */
+  CHECK_OK(here.worker, ojs_shm_nack(here.worker, here.job, &failure, NULL));
+  CHECK_OK(here.observer, ojs_shm_limit(here.observer, "payment-api", here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"closed_until\":\"2099-01-01T00:00:00.000Z\"") != NULL);
   CHECK_OK(here.admin, ojs_shm_set_limit(here.admin, "payment-api", none, strlen(none)));
   CHECK(ojs_shm_fetch(here.worker, here.job, 0) == OJS_SHM_E_EMPTY);
   CHECK_OK(here.observer, ojs_shm_limits(here.observer, here.text, sizeof here.text));

@@ -20,6 +20,7 @@ inline Failure failure_of(const ojs_shm_failure* given) {
   failure.type = text_or(read.type);
   failure.details = json_text_or_none(text_or(read.details, read.details_size), "failure.details");
   failure.retryable = (read.flags & OJS_SHM_FAILURE_NOT_RETRYABLE) == 0;
+  failure.rate_limit_until_ms = read.rate_limit_until_ms;
   return failure;
 }
 

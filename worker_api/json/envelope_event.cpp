@@ -43,7 +43,10 @@ void write_own(ObjectWriter& data, const Event& event) {
   }
   data.number("priority", event.priority);
   if (!event.limit_key.empty()) data.text("key", event.limit_key);
-  if (event.type == "job.scheduled") {
+  if (event.type == "rate_limit.dynamic_adjusted") {
+    time("until", event.at_ms);
+    write_error(data, "error", event);
+  } else if (event.type == "job.scheduled") {
     time("scheduled_at", event.at_ms);
   } else if (event.type == "job.started") {
     write_worker(data, event);

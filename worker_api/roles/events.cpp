@@ -68,6 +68,7 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kBulkCancel: return "bulk.cancel.completed";
     case EventKind::kBulkRetry: return "bulk.retry.completed";
     case EventKind::kBulkDelete: return "bulk.delete.completed";
+    case EventKind::kRateLimitAdjusted: return "rate_limit.dynamic_adjusted";
     case EventKind::kText:
     case EventKind::kNone:
     case EventKind::kCount: break;
@@ -225,6 +226,9 @@ void EventReader::Impl::add_job(const engine::EventFacts& facts, Event& event) c
   else if (facts.kind >= EventKind::kRateLimitExceeded &&
            facts.kind <= EventKind::kRateLimitDropped)
     event.limit_key = engine::limit_name(store, static_cast<std::uint32_t>(facts.value));
+  else if (facts.kind == EventKind::kRateLimitAdjusted)
+    event.limit_key = engine::limit_name(store, static_cast<std::uint32_t>(facts.value)),
+    event.at_ms = facts.tag;
   else
     event.at_ms = facts.value;
   if (is_of_holder(facts.kind)) event.fence = facts.tag;

@@ -19,6 +19,7 @@ inline engine::ErrorEntry entry_of(const Failure& failure, std::string_view extr
   entry.type = failure.type.empty() ? failure.code : failure.type;
   entry.message = failure.message;
   entry.details = failure.details;
+  entry.close_limit_until = failure.rate_limit_until_ms > now ? failure.rate_limit_until_ms : 0;
   if (failure.code == "DISCARD" || failure.code == "FAIL")
     entry.exhaustion = engine::Exhaustion::kDiscard;
   else if (failure.code == "DEAD_LETTER")

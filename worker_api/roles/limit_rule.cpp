@@ -298,6 +298,7 @@ std::string print_limit(const LimitInfo& info) {
       w.number("burst", std::int64_t{limit.burst});
     });
   if (info.next_at_ms != 0) writer.text("next_allowed_at", print_timestamp(info.next_at_ms));
+  if (info.closed_until_ms != 0) writer.text("closed_until", print_timestamp(info.closed_until_ms));
   writer.text("on_limit", kOnLimitNames[static_cast<std::size_t>(limit.on_limit)]);
   writer.boolean("override", info.by_operator);
   writer.number("active_count", std::int64_t{info.active});

@@ -24,6 +24,7 @@ LimitInfo describe(const engine::Store& store, std::uint32_t at,
   info.waiting = counted.waiting;
   info.begun = rates.begun(key, store.now_ms());
   info.next_at_ms = rates.next(key, store.now_ms());
+  info.closed_until_ms = engine::Rates::closed_until(key, store.now_ms());
   info.exceeded_total = key.exceeded.load();
   info.released_total = key.released.load();
   info.dropped_total = key.dropped.load();

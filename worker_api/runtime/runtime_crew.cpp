@@ -80,7 +80,8 @@ void settle(Worker& worker, Station& station, Outcome outcome) {
                                   .message = outcome.failure->message,
                                   .type = outcome.type,
                                   .details = outcome.failure->details,
-                                  .retryable = outcome.failure->retryable});
+                                  .retryable = outcome.failure->retryable,
+                                  .rate_limit_until_ms = outcome.failure->rate_limit_until_ms});
 }
 
 /// poll(2) with a time in whole milliseconds, never too short.

@@ -104,6 +104,26 @@ class Limits(OnGateway):
         listed, = (each for each in self.call("GET", "rate-limits?per_page=100", expect=200).json["items"] if each["key"] == self.queue)
         self.assertEqual(listed["throttle"]["next_allowed_at"], shown["next_allowed_at"])
 
+    def test_a_failed_job_closes_its_limit_for_a_while(self):
+        def nack(until, expect=200):
+            return self.call("POST", "workers/nack", {"job_id": failed["id"], "error": {
+                "code": "RateLimitExceeded", "message": "429", "rate_limit_until": until}}, expect=expect)
+
+        for _ in range(2):
+            self.put_job(rate_limit={"key": self.queue, "concurrency": 9})
+        failed, = self.fetch(1)
+        self.assertEqual(nack("+5m", 400).error["details"]["field"], "error.rate_limit_until")
+        until = "2099-01-01T00:00:00.000Z"
+        nack(until)
+        self.assertEqual((self.shown()["closed_until"], self.shown()["next_allowed_at"]), (until, until))
+        self.assertEqual(self.fetch(1), [])
+        told, = eventually(lambda: self.call("GET", f"events?types=rate_limit.dynamic_adjusted&queues={self.queue}",
+                                             expect=200).json["events"])
+        self.assertEqual((told["data"]["key"], told["data"]["until"], told["data"]["error"]["message"]), (self.queue, until, "429"))
+        self.call("PUT", f"rate-limits/{self.queue}/override", {"concurrency": 9}, expect=200)
+        self.assertNotIn("closed_until", self.shown())
+        self.assertEqual(len(self.fetch(1)), 1)
+
     def test_what_an_operator_sets_goes_before_what_jobs_bring(self):
         limit = {"key": self.queue, "concurrency": 1}
         self.assertEqual(len(self.two(rate_limit=limit)), 1)

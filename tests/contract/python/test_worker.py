@@ -248,6 +248,21 @@ class Handlers(OnQueue):
         error = caught.exception.job.error
         self.assertEqual((error.code, error.message, error.details), ("bad_address", "nobody lives there", {"line": 7}))
 
+    def test_a_failure_closes_the_limit_of_its_job(self):
+        worker, ran = self.queue.worker(), []
+
+        @worker.task("calls")
+        def calls(input):
+            ran.append(input)
+            raise Failure("429", rate_limit_until=4_070_908_800)  # 2099
+
+        limit = {"key": "api", "concurrency": 5}
+        first, second = (self.queue.submit("calls", n, rate_limit=limit, retry=1) for n in (1, 2))
+        with self.running(worker):
+            with self.assertRaises(ojs_shm.JobFailed):
+                first.result(BOUND)
+        self.assertEqual((ran, second.info().state), ([1], "available"))
+
     def test_an_unknown_type_and_a_result_that_is_no_json_are_discarded(self):
         worker = self.queue.worker()
         worker.task("strange")(lambda: object())

@@ -73,7 +73,8 @@ constexpr Shape kShapes[] = {
     {"Ack", "job_id: text, worker_id?: text, result?: any"},
     {"Acked", "acknowledged: boolean, id: text, job_id: text, state: 'completed', completed_at: time"},
     {"Nack", "job_id: text, worker_id?: text, requeue?: boolean, error?: Failure"},
-    {"Failure", "code?: text, message: text, type?: text, details?: any, retryable?: boolean"},
+    {"Failure", "code?: text, message: text, type?: text, details?: any, retryable?: boolean, "
+                "rate_limit_until?: time"},
     {"Nacked", "id: text, job_id: text, state: JobState, attempt: integer, max_attempts: integer, "
                "next_attempt_at?: time, retry_delay_ms?: integer, discarded_at?: time, completed_at?: time"},
     {"Heartbeat", "worker_id: text, active_jobs?: [text]|integer, active_job_ids?: [text], job_id?: text, "
@@ -200,7 +201,7 @@ constexpr Shape kShapes[] = {
     {"Rate", "limit: integer, period: text, window: 'sliding'|'fixed', current_count: integer, "
              "window_resets_at?: time"},
     {"Throttle", "limit: integer, period: text, burst: integer, next_allowed_at?: time"},
-    {"Limit", "key: text, concurrency: LimitUse, rate?: Rate, throttle?: Throttle, next_allowed_at?: time, "
+    {"Limit", "key: text, concurrency: LimitUse, rate?: Rate, throttle?: Throttle, next_allowed_at?: time, closed_until?: time, "
               "on_limit: 'wait'|'reschedule'|'drop', override: boolean, active_count: integer, waiting_count: integer, "
               "exceeded_total: integer, released_total: integer, dropped_total: integer"},
     {"LimitPage", "items: [Limit], pagination: Page, rate_limits: [Limit]"},

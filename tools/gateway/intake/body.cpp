@@ -99,6 +99,16 @@ std::optional<std::uint32_t> Body::milliseconds(std::string_view name) const {
   return whole(name, 0, std::numeric_limits<std::uint32_t>::max());
 }
 
+std::optional<std::uint64_t> Body::moment(std::string_view name) const {
+  const auto given = text(name);
+  if (!given) return std::nullopt;
+  const ParsedMs parsed = parse_time(*given, 0);
+  // A sign would be a time from now on.
+  if (!parsed || parsed.ms < 0 || given->starts_with('+'))
+    wrong_kind(name, "a time such as 2026-01-27T12:00:00Z");
+  return static_cast<std::uint64_t>(parsed.ms);
+}
+
 std::optional<std::vector<std::string_view>> Body::elements(std::string_view name) const {
   const auto value = raw(name);
   if (!value) return std::nullopt;

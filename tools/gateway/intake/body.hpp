@@ -35,6 +35,8 @@ class Body {
                                      std::uint32_t most) const;
   /// Milliseconds: a number, or a duration as a text.
   std::optional<std::uint32_t> milliseconds(std::string_view name) const;
+  /// Unix milliseconds of a time as RFC 3339 writes it.
+  std::optional<std::uint64_t> moment(std::string_view name) const;
   std::optional<std::vector<std::string>> texts(std::string_view name) const;
   /// Of a job, in lower case.
   std::string required_id(std::string_view name) const;

@@ -16,7 +16,6 @@
 #include "tools/gateway/routes/fault.hpp"
 #include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/serving/hall.hpp"
-#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -160,16 +159,6 @@ struct Change {
   std::function<Status(const std::string& id, State state)> act;
 };
 
-std::uint64_t moment(const Body& filter, std::string_view name, std::uint64_t without) {
-  const auto text = filter.text(name);
-  if (!text) return without;
-  const ParsedMs parsed = parse_time(*text, 0);
-  if (!parsed || parsed.ms < 0 || text->starts_with('+'))
-    throw invalid_request(
-        fmt::format("filter.{} must be a time such as 2026-01-27T12:00:00Z", name), name);
-  return static_cast<std::uint64_t>(parsed.ms);
-}
-
 std::vector<State> states_of(const Body& filter, const Change& change) {
   const auto names = filter.texts("state");
   if (!names) return change.unless_said;
@@ -212,8 +201,8 @@ std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& 
                    .priority = filter.integer("priority")};
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     wanted.tenant = std::string(tenant);
-  const std::uint64_t before = moment(filter, "enqueued_before", ~0ULL),
-                      after = moment(filter, "enqueued_after", 0);
+  const std::uint64_t before = filter.moment("enqueued_before").value_or(~0ULL),
+                      after = filter.moment("enqueued_after").value_or(0);
   const auto meta = filter.object("meta");
   std::vector<std::string> ids;
   const bool looks_inside = meta || before != ~0ULL || after != 0;

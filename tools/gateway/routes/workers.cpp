@@ -235,13 +235,15 @@ Reply nack(Desk& desk, const Request& request) {
   const std::string code =
       type.empty() ? error->required_text("code") : error->text("code").value_or("handler_error");
   const std::string compact = json::compact(details.value_or(""));
+  const std::uint64_t closed_until = error->moment("rate_limit_until").value_or(0);
   const NackOutcome outcome =
       must(desk.proxy.nack(id, job.fence,
                            {.code = code,
                             .message = *message,
                             .type = type,
                             .details = compact,
-                            .retryable = error->flag("retryable").value_or(true)}),
+                            .retryable = error->flag("retryable").value_or(true),
+                            .rate_limit_until_ms = closed_until}),
            id);
   return ok(nack_text(job, outcome, desk.now_ms()));
 }

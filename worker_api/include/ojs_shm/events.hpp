@@ -29,7 +29,7 @@ struct Event {
   std::string job_type;  ///< empty when the job's place is already used by another
   std::int64_t priority = 0, previous_priority = 0;
   std::uint32_t attempt = 0, max_attempts = 0;
-  /// due, end of the lease, or created: what the type speaks of
+  /// due, end of the lease, created, or until when a limit is closed: what the type speaks of
   std::uint64_t at_ms = 0;
   /// of the run that ended, or for which a queue has starved
   std::uint64_t duration_ms = 0;
@@ -38,7 +38,7 @@ struct Event {
   double progress = 0;         ///< 0..1
   /// what was reported with the progress, or since, while the job has it; data: JSON
   std::string progress_message, progress_data;
-  /// of the limit that held the job back, let it go or dropped it
+  /// of the limit that held the job back, let it go or dropped it, or that the job's report closed
   std::string limit_key;
   /// of workers; empty when it is about a queue or a job
   std::string pool;

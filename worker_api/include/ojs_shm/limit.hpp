@@ -48,8 +48,10 @@ struct LimitInfo {
   std::uint32_t active = 0;   ///< jobs of it at work
   std::uint32_t waiting = 0;  ///< jobs that it holds back
   std::uint32_t begun = 0;    ///< in the present window
-  /// when window and throttle let the next begin, Unix time; 0: now
+  /// when window, throttle and a closed key let the next begin, Unix time; 0: now
   std::uint64_t next_at_ms = 0;
+  std::uint64_t closed_until_ms =
+      0;  ///< by a job's report (Failure::rate_limit_until_ms); 0: it is open
   std::uint64_t exceeded_total = 0;  ///< how often it held a job back
   std::uint64_t released_total = 0, dropped_total = 0;
 };

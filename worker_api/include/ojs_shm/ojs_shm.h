@@ -338,9 +338,7 @@ typedef struct ojs_shm_worker_options {
   uint32_t total_concurrency, reserved;
 } ojs_shm_worker_options;
 
-enum {
-  OJS_SHM_FAILURE_NOT_RETRYABLE = 1  // never again, whatever the policy says
-};
+enum { OJS_SHM_FAILURE_NOT_RETRYABLE = 1 };  // never again, whatever the policy says
 
 typedef struct ojs_shm_failure {
   size_t struct_size;
@@ -351,6 +349,7 @@ typedef struct ojs_shm_failure {
   size_t details_size;
   uint32_t flags;  // OJS_SHM_FAILURE_
   uint32_t reserved;
+  uint64_t rate_limit_until_ms;  // no job of the same limit begins before, Unix time; default: open
 } ojs_shm_failure;
 
 typedef struct ojs_shm_nack_outcome {

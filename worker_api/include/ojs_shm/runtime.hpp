@@ -37,6 +37,7 @@ struct OJS_SHM_API HandlerFailure {
   std::string message = {};
   std::string details = {};
   bool retryable = true;
+  std::uint64_t rate_limit_until_ms = 0;  ///< Failure::rate_limit_until_ms
 };
 
 struct RuntimeOptions {

@@ -80,6 +80,11 @@ struct Failure {
   std::string_view type = {};     ///< the class of the error; empty: the code
   std::string_view details = {};  ///< empty or JSON, not looked at
   bool retryable = true;
+  /// Until when no job begins that has the same limit as this one (JobSpec::limit), Unix time in ms:
+  /// what the service behind it asked for, such as a 429's Retry-After. 0, a time that is past, and a
+  /// job without a limit change nothing; of several reports the latest time holds. Admin::set_limit
+  /// opens the limit again. Source: ojs-rate-limiting 9.1.
+  std::uint64_t rate_limit_until_ms = 0;
 };
 
 /// What became of a nacked job.

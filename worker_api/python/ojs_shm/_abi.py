@@ -109,7 +109,8 @@ class WorkerOptions(Sized):
 
 class FailureReport(Sized):
     _fields_ = [("struct_size", c_size_t), ("code", c_char_p), ("message", c_char_p), ("type", c_char_p),
-                ("details", c_char_p), ("details_size", c_size_t), ("flags", c_uint32), ("reserved", c_uint32)]
+                ("details", c_char_p), ("details_size", c_size_t), ("flags", c_uint32), ("reserved", c_uint32),
+                ("rate_limit_until_ms", c_uint64)]
 
 
 class NackOutcome(Sized):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .jobs import JobInfo
+    from .times import Moment
 
 
 class OjsError(Exception):
@@ -164,13 +165,15 @@ class ResultPruned(OjsError, LookupError):
 class Failure(Exception):
     """Raised by a handler to choose what is recorded, and whether the job may be tried again.
 
+    No job of the same limit begins before `rate_limit_until`, which the service behind it asked for.
     Any other exception is recorded with the code "error", its class and its text, and may be tried again.
     """
 
     def __init__(self, message: str = "", *, code: str = "error", retryable: bool = True,
-                 details: object = None) -> None:
+                 details: object = None, rate_limit_until: Moment | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.retryable = retryable
         self.details = details
+        self.rate_limit_until = rate_limit_until

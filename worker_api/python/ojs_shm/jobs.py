@@ -255,7 +255,8 @@ class NackOutcome:
         return cls(_abi.STATES[outcome.state], outcome.retry_delay_ms / 1000, moment(outcome.next_attempt_at_ms))
 
 
-def failure_report(message: str, code: str, type: str, retryable: bool, details: Any) -> _abi.FailureReport:
+def failure_report(message: str, code: str, type: str, retryable: bool, details: Any,
+                   rate_limit_until: Moment | None) -> _abi.FailureReport:
     report = _abi.FailureReport()
     encoded = to_json(details) if details is not None else None
     # What an exception says may contain anything; a NUL would end the text.
@@ -263,6 +264,8 @@ def failure_report(message: str, code: str, type: str, retryable: bool, details:
     report.code, report.type = _abi.text_in(code, "code"), _abi.text_in(type or None, "type")
     report.details, report.details_size = encoded, len(encoded or b"")
     report.flags = 0 if retryable else _abi.FAILURE_NOT_RETRYABLE
+    if rate_limit_until is not None:
+        report.rate_limit_until_ms = unix_milliseconds(rate_limit_until, "rate_limit_until")
     return report
 
 
@@ -352,9 +355,11 @@ class Job:
         self._settle(library().ack, encoded or None, len(encoded))
 
     def nack(self, message: str = "", *, code: str = "error", type: str = "", retryable: bool = True,
-             details: Any = None) -> NackOutcome:
-        """active -> retryable or discarded, by the job's policy. Errors: Lost."""
-        report, outcome = failure_report(message, code, type, retryable, details), _abi.NackOutcome()
+             details: Any = None, rate_limit_until: Moment | None = None) -> NackOutcome:
+        """active -> retryable or discarded, by the job's policy. No job of the same limit begins before
+        `rate_limit_until`. Errors: Lost."""
+        outcome = _abi.NackOutcome()
+        report = failure_report(message, code, type, retryable, details, rate_limit_until)
         self._settle(library().nack, ctypes.byref(report), ctypes.byref(outcome))
         return NackOutcome._read(outcome)
 

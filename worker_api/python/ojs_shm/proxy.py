@@ -13,7 +13,7 @@ from . import _abi
 from ._abi import library
 from ._handles import Handle
 from .jobs import JobInfo, NackOutcome, failure_report, progress_texts, to_json
-from .times import Duration, milliseconds, moment
+from .times import Duration, Moment, milliseconds, moment
 
 if TYPE_CHECKING:
     from .client import Queue
@@ -100,10 +100,11 @@ class Proxy:
         self._call(library().proxy_ack, id, fence, encoded, len(encoded or b""))
 
     def nack(self, id: str, message: str = "", *, fence: int = 0, code: str = "error", type: str = "",
-             retryable: bool = True, details: Any = None) -> NackOutcome:
-        """active -> retryable or discarded, by the job's policy."""
+             retryable: bool = True, details: Any = None, rate_limit_until: Moment | None = None) -> NackOutcome:
+        """active -> retryable or discarded, by the job's policy. No job of the same limit begins before
+        `rate_limit_until`."""
         outcome = _abi.NackOutcome()
-        report = failure_report(message, code, type, retryable, details)
+        report = failure_report(message, code, type, retryable, details, rate_limit_until)
         self._call(library().proxy_nack, id, fence, ctypes.byref(report), ctypes.byref(outcome))
         return NackOutcome._read(outcome)
 

@@ -100,7 +100,8 @@ def complete(job: Job, result: Any) -> None:
 
 def fail(job: Job, error: BaseException, code: str = "error") -> None:
     if isinstance(error, errors.Failure):
-        _nack(job, error.message, code=error.code, retryable=error.retryable, details=error.details)
+        _nack(job, error.message, code=error.code, retryable=error.retryable, details=error.details,
+              rate_limit_until=error.rate_limit_until)
         return
     trace = "".join(traceback.format_exception(error))[-_TRACEBACK_LENGTH:]
     _nack(job, str(error), code=code, type=type(error).__qualname__, details={"traceback": trace})
