@@ -14,11 +14,11 @@ constexpr std::uint32_t slot_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(Field<38, 24>::get(word));
 }
 constexpr std::uint64_t fingerprint_of(std::uint64_t word) { return Field<0, 38>::get(word); }
-/// Whether its fingerprint is that one, which nothing stands above.
+/// Whether the word's fingerprint is `mark`, a fingerprint with zeros above it.
 constexpr bool has_mark(std::uint64_t word, std::uint64_t mark) { return (word ^ mark) << 26 == 0; }
 
-/// The first word of the line where the window begins. The entry alone tells it, so that each who
-/// takes it knows which lines it had passed.
+/// The first word of the first line of an entry's window. It follows from the entry alone, so that
+/// each process that takes an entry knows which lines the entry had passed.
 constexpr std::uint32_t window(std::uint64_t entry) {
   return static_cast<std::uint32_t>(fingerprint_of(entry)) & ~(KeyIndex::kLineWords - 1);
 }
@@ -58,8 +58,8 @@ bool KeyIndex::take_away(Word& cell, std::uint64_t entry) {
   return true;
 }
 
-/// An entry in the first cell that is empty, else in the first whose slot does not carry its key,
-/// which costs a look at each slot; null: no such cell.
+/// Puts the entry into the first empty cell, else into the first cell with a stray, which costs a
+/// look at each slot. Null: there is no such cell.
 Word* KeyIndex::place(std::uint64_t entry, const Carries& carries) {
   const std::uint32_t first = window(entry), end = first + kWindowLines * kLineWords;
   for (const bool also_strays : {false, true})
