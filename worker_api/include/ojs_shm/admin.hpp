@@ -140,9 +140,8 @@ class OJS_SHM_API Admin {
   /// A disabled cron never fires; once enabled again, it fires at its next time. Errors: kNotFound.
   Status enable_cron(std::string_view name, bool enabled);
   /// Enqueues its job now, also when it is disabled, and keeps its next time. Returns the job's id.
-  /// Errors:
-  /// kNotFound, kWrongState (its overlap says skip and its last job is not finished), kDuplicate,
-  /// kQueueFull, kSegmentFull.
+  /// Errors: kNotFound, kWrongState (its overlap says skip and its last job is not finished),
+  /// kDuplicate, kQueueFull, kSegmentFull.
   Result<JobIdText> trigger_cron(std::string_view name);
   /// Whether every handle of the segment, in any process, tells what it does from now on. Off in a
   /// new segment.
