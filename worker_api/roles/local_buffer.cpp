@@ -52,14 +52,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Jobs that were put together and are brought together.
+/// Jobs that were put together and are enqueued together.
 struct Parcel {
   std::vector<OwnedJobSpec> jobs;
   std::size_t bytes = 0;
   std::optional<Error> refusal = {};  ///< by which they came here
 };
 
-/// What the sender knows of one queue.
+/// What the sender knows about one queue.
 struct Lane {
   std::deque<Parcel> parcels;
   milliseconds delay{0};
@@ -93,7 +93,7 @@ struct LocalBuffer::Impl {
   bool forked() const { return ::getpid() != process; }
   void run();
   void take_over(Lanes& lanes);
-  /// Brings the first parcel of each lane that is due; returns when the next one is.
+  /// Enqueues the first parcel of each lane that is due; returns when the next parcel is due.
   Clock::time_point bring(Lanes& lanes);
   void bring_first(const std::string& queue, Lane& lane, Clock::time_point now);
   void count_out(const std::string& queue, const Parcel& parcel, bool keep_count);
@@ -111,7 +111,7 @@ struct LocalBuffer::Impl {
   std::condition_variable changed;
   /// of all that counts against the bounds
   std::size_t jobs = 0, bytes = 0;
-  /// jobs of each queue that are still to be brought
+  /// jobs of each queue that are not yet enqueued
   std::map<std::string, std::size_t, std::less<>> waiting;
   std::vector<UnsentJob> failed;
   std::vector<UnsentJob> unsent;  ///< filled at the end of the sender

@@ -21,23 +21,23 @@ namespace ojs_shm {
 struct QueueSettings {
   std::optional<std::uint64_t> max_depth = {};       ///< jobs; 0: unbounded
   std::optional<std::uint64_t> max_size_bytes = {};  ///< stored bytes of the bodies; 0: unbounded
-  std::optional<bool> paused = {};                   ///< a paused queue accepts jobs and gives none
+  std::optional<bool> paused = {};                   ///< a paused queue accepts jobs, hands none out
   std::optional<AgingSettings> aging = {};
   std::optional<std::vector<LevelWeight>> level_weights = {};  ///< empty: strict
   std::optional<std::uint32_t> shards = {};                    ///< 1 to 16
-  /// all of it: weights that are not listed end
+  /// replaces all of it: weights that are not listed end
   std::optional<TenantFairness> tenant_fairness = {};
   /// of a bounded queue; reject unless said otherwise
   std::optional<BackpressureStrategy> strategy = {};
   /// 0 to 1; fuller than this, the queue warns: 0.8 unless said otherwise
   std::optional<double> warning_threshold = {};
-  /// 0 to 1; a queue that has fallen below it warns no more: the warning threshold, unless this is
+  /// 0 to 1; a queue that has fallen below it stops warning: the warning threshold, unless this is
   /// lower
   std::optional<double> clear_threshold = {};
   std::optional<DropOrder> drop = {};  ///< of the strategy drop_oldest
   /// of each tenant; 0: unbounded
   std::optional<std::uint64_t> tenant_max_depth = {}, tenant_max_size_bytes = {};
-  /// all of them: bounds that are not listed end
+  /// replaces all of them: bounds that are not listed end
   std::optional<std::vector<TenantBound>> tenant_bounds = {};
 };
 
@@ -52,7 +52,7 @@ OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 struct SegmentFile {
   std::string name, path;
   std::uint64_t size_bytes = 0;
-  bool alive = false;     ///< some process holds it
+  bool alive = false;     ///< a process holds it
   bool readable = false;  ///< it is a segment of this format
   std::string problem;    ///< why it is not readable
 };
@@ -72,7 +72,7 @@ enum class BulkKind : std::uint8_t { kEnqueue, kCancel, kRetry, kDelete };
 struct BulkReport {
   std::uint64_t matched = 0;  ///< jobs that the filter chose when it began
   std::uint64_t done = 0;     ///< so far
-  std::uint64_t skipped = 0;  ///< whose state had changed, or never allowed it; so far
+  std::uint64_t skipped = 0;  ///< jobs whose state had changed, or never allowed it; so far
 };
 
 /// How long dead letters are kept, and how many of the segment; 0: without limit, unset: as it is.
@@ -82,9 +82,9 @@ struct DeadLetterRetention {
   std::optional<std::uint64_t> max_count = {};   ///< the oldest go first; at first 10,000
 };
 
-/// What becomes of the unfinished jobs of a queue that is deleted. Source: ojs-queue-config 5.3.
+/// What happens to the unfinished jobs of a queue that is deleted. Source: ojs-queue-config 5.3.
 enum class QueueDeletion : std::uint8_t {
-  kReject,   ///< while there are some, the queue stays
+  kReject,   ///< while it has any, the queue stays
   kDiscard,  ///< they are discarded with the error type "queue_deleted", also those at work
 };
 
@@ -100,8 +100,9 @@ class OJS_SHM_API Admin {
   /// Makes the queue when it does not exist. Effective at once, on all jobs that wait. Errors:
   /// kInvalid (also ageing and weights on one queue), kSegmentFull.
   Status set_queue(std::string_view name, const QueueSettings& settings);
-  /// All its settings go, and it is no longer listed, until a job or a setting makes it anew; what
-  /// has finished in it stays. Its place in the segment stays taken. How many jobs were discarded.
+  /// Removes all its settings and does not list it any more, until a job or a setting makes it
+  /// anew. Its finished jobs stay, and its place in the segment stays taken. Returns how many jobs
+  /// were discarded.
   /// Errors: kNotFound, kWrongState (unfinished jobs: `depth` says how many), kBusy.
   Result<std::uint64_t> delete_queue(std::string_view name,
                                      QueueDeletion jobs = QueueDeletion::kReject);
@@ -112,69 +113,72 @@ class OJS_SHM_API Admin {
   /// new. Effective at once, on all jobs that wait. Errors: kInvalid (also a queue of another pool
   /// that is isolated), kSegmentFull.
   Result<bool> set_pool(std::string_view name, const PoolSettings& settings);
-  /// Its queues stay, open to everybody. Workers that serve it get kNotFound. Errors: kNotFound.
+  /// Its queues stay, open to all workers. Workers that serve it get kNotFound. Errors: kNotFound.
   Status remove_pool(std::string_view name);
-  /// What the registered worker of that id shall do: its next beat tells it. Errors: kNotFound,
+  /// Directs the registered worker of that id; its next beat tells it. Errors: kNotFound,
   /// kTimeout (a stopped process writes in its record).
   Status direct_worker(std::string_view id, WorkerDirective directive);
   /// Forgets the worker; its jobs stay with their leases. Errors: kNotFound.
   Status remove_worker(std::string_view id);
-  /// For jobs of this type that come without one from now on; nothing: the convention's default
-  /// again. Up to 256 types of a segment ever have one. Errors: kInvalid (names the maximum),
-  /// kSegmentFull.
+  /// For jobs of this type that are enqueued without a priority from now on; nothing: the
+  /// convention's default again. At most 256 types of a segment can ever have had one. Errors:
+  /// kInvalid (names the maximum), kSegmentFull.
   Status set_default_priority(std::string_view type, std::optional<std::int64_t> priority);
   /// Sets the limit of a key, in place of what jobs bring; effective at once, also on jobs that
-  /// wait. `queue:NAME` stands on a queue, `type:NAME` on a type of jobs, `tenant:ID` on the jobs
-  /// of a tenant that come from then on. Errors: kInvalid, kSegmentFull.
+  /// wait. `queue:NAME` limits a queue, `type:NAME` a type of jobs, `tenant:ID` the jobs of a
+  /// tenant that are enqueued from then on. Errors: kInvalid, kSegmentFull.
   Status set_limit(std::string_view key, const RateLimit& limit);
   /// No limit until a job brings one. Errors: kNotFound.
   Status clear_limit(std::string_view key);
-  /// Makes a cron or replaces the one of that name, whose counts stay; true when it is new. Its next
-  /// time is computed from now on, unless expression and timezone say what they said. Errors: kInvalid (`subject` is the member: "expression",
-  /// "timezone", ...), kSegmentFull (also 256 crons).
+  /// Makes a cron or replaces the cron of that name, whose counts stay; true when it is new. Its
+  /// next time is computed from now on, unless expression and timezone are the same as before.
+  /// Errors: kInvalid (`subject` is the member: "expression", "timezone", ...), kSegmentFull (also
+  /// 256 crons).
   Result<bool> set_cron(const CronSpec& spec);
   /// Its jobs stay. Errors: kNotFound.
   Status remove_cron(std::string_view name);
-  /// A disabled cron fires at no time; enabled again, at the next. Errors: kNotFound.
+  /// A disabled cron never fires; once enabled again, it fires at its next time. Errors: kNotFound.
   Status enable_cron(std::string_view name, bool enabled);
-  /// Enqueues its job now, also of a disabled one, and leaves its next time. The id. Errors:
-  /// kNotFound, kWrongState (its overlap says skip and its last job is not finished), kDuplicate,
-  /// kQueueFull, kSegmentFull.
+  /// Enqueues its job now, also when it is disabled, and keeps its next time. Returns the job's id.
+  /// Errors: kNotFound, kWrongState (its overlap says skip and its last job is not finished),
+  /// kDuplicate, kQueueFull, kSegmentFull.
   Result<JobIdText> trigger_cron(std::string_view name);
-  /// Whether every handle of the segment, of whatever process, tells what it does from now on. Off
-  /// in a new segment.
+  /// Whether every handle of the segment, in any process, tells what it does from now on. Off in a
+  /// new segment.
   Status set_events(bool on);
-  /// Whether programs that read envelopes for this segment refuse members that mean nothing. Off in
+  /// Whether programs that read envelopes for this segment refuse members without a meaning. Off in
   /// a new segment.
   Status set_strict_envelopes(bool on);
   /// Whether jobs keep the priority they were enqueued with, in place of what the convention says:
   /// on in `qo`, off in the others.
   Status set_immutable_priorities(bool on);
-  /// Maintenance of the segment: while it is on, no process gets a job from any queue; enqueues go on, and
-  /// what is at work ends. A pause of a queue is another matter. Survives this process. Errors: kInvalid (the reason is longer
-  /// than 256 bytes), kTimeout (a stopped process is in the middle of it).
+  /// Maintenance of the segment: while it is on, no process gets a job from any queue; enqueues go
+  /// on, and active jobs may end. It is independent of the pauses of queues. Survives this process.
+  /// Errors: kInvalid (the reason is longer than 256 bytes), kTimeout (a stopped process is in the
+  /// middle of it).
   Status set_maintenance(bool on, std::string_view reason = {});
-  /// Whoever supervises drops what is too old or too much, now and every five minutes.
+  /// The supervisor drops dead letters that are too old or too many, now and every five minutes.
   Status set_dead_retention(const DeadLetterRetention& retention);
-  /// Does the same to every job that the filter chooses, one after the other, so that a kill leaves
-  /// each job as it was or done. `progress` is called before each job and at the end; when it says
-  /// false, no further job is touched. Errors: kNotFound (the filter's queue), kClosed,
+  /// Does `action` to every job that the filter chooses, one after the other, so that a kill leaves
+  /// each job as it was or done. Calls `progress` before each job and at the end; when it returns
+  /// false, no further job is changed. Errors: kNotFound (the filter's queue), kClosed,
   /// kSegmentFull.
   Result<BulkReport> bulk(BulkAction action, const JobFilter& filter,
                           const std::function<bool(const BulkReport&)>& progress = {});
-  /// Tells readers of events that such a request about so many jobs is over, for who does it to each job by
-  /// itself; bulk() does so. `atomic`: to all or none.
+  /// Tells readers of events that such a request about so many jobs is over: for a caller that does
+  /// it job by job. bulk() calls it itself. `atomic`: all or none.
   void tell_bulk(BulkKind kind, std::uint64_t jobs, std::uint64_t done, bool atomic = false);
-  /// Discarded jobs with dead_letter set: back to available with attempt 0, or gone.
+  /// Discarded jobs with dead_letter set: back to available with attempt 0, or removed.
   Status retry_dead(std::string_view id);
   Status drop_dead(std::string_view id);
-  /// What is kept of a job that is completed, cancelled or discarded goes, a dead letter as well.
-  /// Errors: kNotFound, kWrongState (it is not over, or its workflow runs and may ask for its result).
+  /// Removes what is kept of a completed, cancelled or discarded job, also of a dead letter.
+  /// Errors: kNotFound, kWrongState (it has not ended, or its workflow runs and may ask for its
+  /// result).
   Status drop(std::string_view id);
-  /// Repairs after every dead process right now; returns how many it found. Not one after which
-  /// another process is repairing at this moment: that is not waited for.
+  /// Repairs after every dead process right now; returns how many it found. Leaves out a dead
+  /// process that another process is repairing at this moment, and does not wait for it.
   Result<std::uint32_t> repair();
-  /// Looks once at everything, then mends what can be mended (lost hints, leaked blocks).
+  /// Looks at everything once and mends what it can (lost hints, leaked blocks).
   Result<std::uint32_t> mend();
   Producer& producer();  ///< get, cancel, reprioritize, activate
   const Segment& segment() const;
@@ -187,19 +191,19 @@ class OJS_SHM_API Admin {
 
 /// The segments of a directory.
 OJS_SHM_API std::vector<SegmentFile> list_segments(const std::string& dir);
-/// What remove_segment() may take with the files.
+/// What remove_segment() may remove with the files.
 enum class Removal : std::uint8_t {
   /// nothing: a segment with unfinished jobs, dead letters or a living process is refused
   kUnused,
   kWithJobs,  ///< its jobs; a segment with a living process is refused
-  kForced,    ///< its jobs, also under living processes, which then go on among themselves
+  kForced,    ///< its jobs, also under living processes, which go on with the removed segment
 };
 /// Removes the files. Errors: kNotFound, kInUse (a process lives in it), kWrongState (jobs are
 /// left; the message says how many), kOtherFormat (not a segment: never removed; or one whose jobs
 /// this library cannot count: kForced only), kPermission.
 OJS_SHM_API Status remove_segment(const SegmentName& name, Removal removal = Removal::kUnused);
-/// Removes the files of this very segment. Errors: as above, of other processes than this one;
-/// kNotFound also when its name leads to another segment by now. kForced does as kWithJobs.
+/// Removes the files of this very segment. Errors: as above, where this process does not count;
+/// kNotFound also when its name now leads to another segment. kForced acts as kWithJobs.
 OJS_SHM_API Status remove_segment(const Segment& segment, Removal removal = Removal::kUnused);
 
 /// The broker's part: holds the broker's seat in a segment and supervises it until stopped. One
@@ -215,8 +219,8 @@ class OJS_SHM_API Broker {
   bool resumed() const;
   /// what the audit and the repair of a resumed segment found, for the log
   std::string resume_report() const;
-  /// Which of these options the segment has otherwise, because they are chosen when it is made;
-  /// empty: none.
+  /// Lists the options that differ in the segment, because they are fixed when it is made; empty:
+  /// none differ.
   std::string kept_options(const SegmentOptions& options) const;
   /// Supervises until stop(); calls `log` with a line when something happened (a death, a repair).
   Status run(const std::function<void(std::string_view)>& log);

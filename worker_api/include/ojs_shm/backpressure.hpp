@@ -10,10 +10,10 @@
 
 namespace ojs_shm {
 
-/// What becomes of a job for which a bounded queue has no room.
+/// What happens to a job for which a bounded queue has no room.
 enum class BackpressureStrategy : std::uint8_t {
   kReject = 0,  ///< it is refused
-  /// its producer may wait, EnqueueOptions::block_timeout; the first to come is let in first
+  /// its producer may wait, EnqueueOptions::block_timeout; the first to wait is let in first
   kBlock = 1,
   /// it goes in, and the job that has been available for the longest time is discarded
   kDropOldest = 2,
@@ -30,7 +30,7 @@ OJS_SHM_API std::optional<BackpressureStrategy> strategy_by_name(std::string_vie
 OJS_SHM_API std::string_view drop_order_name(DropOrder order) noexcept;
 OJS_SHM_API std::optional<DropOrder> drop_order_by_name(std::string_view name) noexcept;
 
-/// A queue against that of its bounds which it fills more.
+/// How far a queue fills that of its bounds which it fills more.
 struct QueuePressure {
   std::uint64_t depth = 0, bound = 0;  ///< in `unit`
   std::string_view unit = "jobs";      ///< "jobs" or "bytes"
@@ -38,8 +38,8 @@ struct QueuePressure {
 };
 
 struct EnqueueOptions {
-  /// How long to wait for room in a full queue whose strategy is block; no other queue is waited
-  /// for. 0 to an hour.
+  /// How long to wait for room in a full queue whose strategy is block; a queue with another
+  /// strategy is not waited for. 0 to an hour.
   std::chrono::milliseconds block_timeout{0};
 };
 

@@ -18,10 +18,10 @@ namespace ojs_shm {
 inline constexpr std::size_t kMostCrons = 256, kLongestCronName = 255, kLongestCronExpression = 255,
                              kLongestTimezone = 64, kLongestCronDescription = 1024;
 
-/// What a time does that comes while the last job of the cron is not finished: that one waits, runs,
-/// or is to be tried again.
+/// What a cron does at a time when its last job is not finished: that job waits, runs, or will be
+/// retried.
 enum class CronOverlap : std::uint8_t {
-  kSkip,            ///< nothing but an event `cron.skipped`
+  kSkip,            ///< only tells an event `cron.skipped`
   kEnqueue,         ///< enqueues the job, which waits until it is finished or given back
   kAllow,           ///< enqueues the job beside it
   kCancelPrevious,  ///< cancels it, and enqueues the job
@@ -38,12 +38,12 @@ struct CronSpec {
   std::string_view description = {};  ///< for readers
   CronOverlap overlap = CronOverlap::kSkip;
   bool enabled = true;
-  /// What each time enqueues; with kEnqueue without a limit of its own. Neither an id nor a scheduled_at_ms; an expires_at_ms counts from the
-  /// time: how many ms after it.
+  /// What each time enqueues; with kEnqueue without a limit of its own. It has neither an id nor a
+  /// scheduled_at_ms; its expires_at_ms is in ms after that time.
   JobSpec job = {};
 };
 
-/// A cron as it stands. Unset times are 0.
+/// A cron as it is now. Unset times are 0.
 struct CronInfo {
   std::string name, expression, timezone, description;
   CronOverlap overlap = CronOverlap::kSkip;

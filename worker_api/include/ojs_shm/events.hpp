@@ -19,7 +19,7 @@ struct Event {
   std::string id;    ///< "evt_" and a UUIDv7
   std::string type;  ///< "job.enqueued", "priority.changed", ...
   std::uint64_t time_ms = 0;
-  std::uint32_t handle = 0;  ///< whose doing it was
+  std::uint32_t handle = 0;  ///< the handle that caused it
   std::uint64_t fence = 0;   ///< JobInfo::fence, of an attempt that began or goes on
   /// its number among what that handle, and those before it in its place, told
   std::uint64_t sequence = 0;
@@ -80,18 +80,18 @@ struct Event {
 };
 
 struct EventOptions {
-  /// begin with what the segment still keeps; else with what happens from now on
+  /// begin with the events that the segment still keeps; else with those from now on
   bool from_start = false;
-  /// What happened within this time waits a little longer, so that all handles' events come in
-  /// their order. 0: nothing waits, for a quiet segment.
+  /// Events younger than this are held back, so that all handles' events arrive in order. 0: none
+  /// are held back, for a quiet segment.
   std::uint32_t settle_ms = 20;
 };
 
 /// Every Event::type there is.
 OJS_SHM_API std::vector<std::string_view> event_types();
 
-/// Reads events while others go on. A slow reader loses the oldest ones, and is told how
-/// many. Works on a read-only mapping. One thread at a time.
+/// Reads events while other handles tell new ones. A slow reader loses the oldest events, and
+/// lost() says how many. Works on a read-only mapping. One thread at a time.
 class OJS_SHM_API EventReader {
  public:
   EventReader(EventReader&&) noexcept;
@@ -100,8 +100,8 @@ class OJS_SHM_API EventReader {
 
   /// False when there is none now. Never blocks.
   bool next(Event& event);
-  /// Whether the last next() that gave nothing left events that are younger than `settle_ms`: they
-  /// are given out by a later one.
+  /// Whether the last next() that returned false held back events younger than `settle_ms`: a later
+  /// call gives them out.
   bool holds_young() const;
   /// Events that were overwritten before they could be read, up to the last one given out.
   std::uint64_t lost() const;

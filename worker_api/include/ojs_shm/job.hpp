@@ -13,7 +13,7 @@
 
 namespace ojs_shm {
 
-/// A job's id. Its text is made when it is asked for; one thread at a time.
+/// A job's id. view() makes its text at the first call; one thread at a time.
 struct OJS_SHM_API JobIdText {
   std::uint64_t hi = 0, lo = 0;
   JobIdText() noexcept { text_[0] = '\0'; }
@@ -71,13 +71,13 @@ struct Retry {
 /// A job to be enqueued. The views need to live only during the call.
 struct JobSpec {
   std::string_view type = {};  ///< 1..255 bytes, `^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`
-  /// a JSON array, stored as given; only its two brackets are looked at
+  /// a JSON array, stored as given; only its two brackets are checked
   std::string_view args = "[]";
   std::string_view queue = "default";  ///< 1..128 bytes, `^[a-z0-9][a-z0-9-.]*$`
-  std::string_view id = {};            ///< empty: an id is made; else a UUIDv7 in lower case
-  /// empty or a JSON object, not looked at: meta, tags and members of the client's own
+  std::string_view id = {};            ///< a UUIDv7 in lower case; empty: the library makes it
+  /// empty or a JSON object, not checked: meta, tags and the client's own members
   std::string_view extra = {};
-  /// of the segment's convention; unset: the type's, else its default
+  /// a number of the segment's convention; unset: the type's default, else the convention's
   std::optional<std::int64_t> priority = {};
   std::uint64_t scheduled_at_ms = 0;  ///< Unix time; 0 or past: at once
   std::uint64_t expires_at_ms = 0;    ///< Unix time; 0: never
@@ -88,13 +88,13 @@ struct JobSpec {
   Retry retry = {};
   /// levels per interval, 0 to 255; unset: its queue's
   std::optional<std::uint32_t> priority_age_rate = {};
-  /// none: only those on its queue, type and tenant
+  /// nullptr: only the limits on its queue, type and tenant hold
   const JobLimit* limit = nullptr;
-  std::string_view tenant = {};  ///< whose job it is; empty: no tenant's
-  /// none: other jobs like it are no matter
+  std::string_view tenant = {};  ///< the tenant that owns the job; empty: no tenant
+  /// nullptr: the job is not unique
   const JobUnique* unique = nullptr;
-  /// seconds for which its result is kept after its end; 0: not stored, -1 or unset: no limit of its
-  /// own. Kept in `extra` as `result_ttl`; at most 3,153,600,000
+  /// how many seconds its result is kept after its end; 0: not stored; -1 or unset: no limit of its
+  /// own. Stored in `extra` as `result_ttl`; at most 3,153,600,000
   std::optional<std::int64_t> result_ttl_s = {};
 };
 
@@ -109,12 +109,13 @@ struct JobError {
   bool retryable = true;
 };
 
-/// What kind of error it was: its type, or its code where it has none.
+/// The kind of the error: its type, or its code if it has no type.
 inline std::string_view error_type(const JobError& error) {
   return error.type.empty() ? error.code : error.type;
 }
 
-/// A copy of everything the segment knows of one job, taken at one instant. Unset times are 0.
+/// A copy of everything that the segment knows about one job, taken at one instant. Unset times are
+/// 0.
 struct JobInfo {
   std::string id;
   std::string type;
@@ -149,15 +150,15 @@ struct JobInfo {
   /// of a unique job: 32 digits, the first half of JobUnique::key(); else empty
   std::string unique_key;
   UniquePolicy unique;  ///< the same: its states, period, on_conflict, raise_priority
-  std::string result;   ///< JSON as given to ack, empty when none or when it is kept no longer
+  std::string result;   ///< JSON as given to ack; empty: none, or no longer kept
   std::optional<std::int64_t> result_ttl_s = {};  ///< as JobSpec has it
   std::uint64_t result_expires_at_ms =
-      0;                       ///< of a completed job with one that ends; 0: no end known
-  bool result_pruned = false;  ///< completed, and that time is over
+      0;                       ///< when the result of a completed job expires; 0: not known
+  bool result_pruned = false;  ///< completed, and that time has passed
   std::vector<JobError> errors;
-  std::string workflow_id = {};     ///< empty: it belongs to none that is known
-  std::string worker_id = {};       ///< of the registered worker that has it; active jobs
-  std::string cron_name = {};       ///< of the cron that made it, while there is that cron
+  std::string workflow_id = {};     ///< empty: no workflow is known
+  std::string worker_id = {};       ///< of the registered worker that holds it; active jobs
+  std::string cron_name = {};       ///< of the cron that made it, while that cron exists
   std::string parent_results = {};  ///< of an active job of a workflow: Job::parent_results()
   /// what was reported with `progress`, or empty; data: JSON
   std::string progress_message = {}, progress_data = {};

@@ -18,7 +18,8 @@ enum class OnLimit : std::uint8_t {
   kDrop = 2,        ///< it is discarded
 };
 
-/// What may begin at once, and how fast. All that is set holds. Source: ojs-rate-limiting 5 and 6.
+/// How many jobs may run at once, and how fast they may begin. All members that are set hold.
+/// Source: ojs-rate-limiting 5 and 6.
 struct RateLimit {
   /// active at once, at most 8192; 0: none; unset: any number
   std::optional<std::uint32_t> concurrency = {};
@@ -33,8 +34,9 @@ struct RateLimit {
   bool operator==(const RateLimit&) const = default;
 };
 
-/// A limit that a job brings. Jobs with the same key share it; the limit that was brought last
-/// holds, unless an operator has set one, and a job that brings a key alone takes it as it is.
+/// A limit that a job has of its own. Jobs with the same key share it; the limit of the job that
+/// was enqueued last holds, unless an operator has set one. A job with only a key takes it as it
+/// is.
 struct JobLimit {
   std::string key;  ///< 1..256 bytes, `^[a-zA-Z0-9][a-zA-Z0-9._:-]*$`
   RateLimit limit = {};
@@ -60,7 +62,7 @@ struct LimitInfo {
 /// "period", "burst"}, "on_limit"}`. Errors: kInvalid; `subject` is the member. `key` may be left
 /// out when `key_given`.
 OJS_SHM_API Result<JobLimit> parse_limit(std::string_view json, bool key_given = false);
-/// As parse_limit() reads it, and what else is known of it.
+/// As parse_limit() reads it, with everything else that is known about it.
 OJS_SHM_API std::string print_limit(const LimitInfo& limit);
 
 }  // namespace ojs_shm

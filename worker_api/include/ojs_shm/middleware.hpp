@@ -27,8 +27,9 @@ using Metadata = std::map<std::string, std::string, std::less<>>;
 /// The rest of the chain, with the handler at its end. Calling it a second time throws
 /// std::logic_error; not calling it leaves the handler out.
 using HandlerNext = std::function<std::string()>;
-/// Around a handler: returns the job's result, that of next() or its own. What next() throws must
-/// be thrown on, or be dealt with: the job completes otherwise. Called from several threads at once.
+/// Around a handler: returns the job's result, that of next() or its own. It must rethrow what
+/// next() throws, or handle it: if it returns, the job completes. Called from several threads at
+/// once.
 using HandlerMiddleware = std::function<std::string(JobContext&, const HandlerNext& next)>;
 
 /// The id of the stored job; nothing when a middleware dropped it.
@@ -42,11 +43,11 @@ using EnqueueNext = std::function<Enqueued(const JobSpec&)>;
 using EnqueueMiddleware = std::function<Enqueued(const JobSpec&, const EnqueueNext& next)>;
 
 /// Middlewares in their order: the first is the outermost. Each has a name of its own in its chain;
-/// one function may stand there under several.
+/// one function may have several names there.
 template <class Middleware>
 class MiddlewareChain {
  public:
-  /// Errors of all that add: kInvalid (no name, no function), kInUse (the name), kNotFound
+  /// Errors of all four that add: kInvalid (no name, no function), kInUse (the name), kNotFound
   /// (`existing`), kWrongState (jobs go through the chain already).
   Status add(std::string name, Middleware middleware) {
     return put(entries_.size(), std::move(name), std::move(middleware));
@@ -116,12 +117,12 @@ class MiddlewareChain {
 using HandlerChain = MiddlewareChain<HandlerMiddleware>;
 using EnqueueChain = MiddlewareChain<EnqueueMiddleware>;
 
-/// Enqueues through the chain. A chain of several threads has to be complete before. Errors: what a
-/// middleware or Producer::enqueue returns.
+/// Enqueues through the chain. A chain that several threads use must be complete before. Errors:
+/// what a middleware or Producer::enqueue returns.
 OJS_SHM_API Enqueued enqueue_through(const EnqueueChain& chain, Producer& producer,
                                      const JobSpec& job, const EnqueueOptions& options = {});
-/// Each job goes through the chain by itself. An error of one rejects all: nothing is stored. Those
-/// that are not dropped are stored together or not at all, and have an id at their place.
+/// Each job goes through the chain by itself. If one returns an error, nothing is stored. The
+/// jobs that are not dropped are stored together or not at all, and have an id at their place.
 OJS_SHM_API Result<std::vector<std::optional<JobIdText>>> enqueue_batch_through(
     const EnqueueChain& chain, Producer& producer, std::span<const JobSpec> jobs,
     const EnqueueOptions& options = {});

@@ -23,7 +23,7 @@
 
 namespace ojs_shm {
 
-/// How waiting jobs rise: rate levels in each interval. What is unset is the preset's.
+/// How waiting jobs rise: `rate` levels in each interval. Unset members are the preset's.
 /// docs/scheduling.md.
 struct AgingSettings {
   bool enabled = true;
@@ -32,7 +32,7 @@ struct AgingSettings {
   std::optional<std::uint32_t> rate = {};         ///< 1; 0 to 255
   std::optional<std::int64_t> limit =
       {};  ///< the best priority that a job reaches by age, "floor" or "cap"
-  /// none of its own: the queue follows the segment, and the rest says nothing
+  /// the queue has no ageing of its own and follows the segment; the other members do not count
   bool inherit = false;
 };
 
@@ -49,13 +49,13 @@ struct TenantFairness {
   std::uint32_t default_weight = 1;  ///< turns in a row; 1 to 1,000
   std::vector<std::pair<std::string, std::uint32_t>> weights =
       {};  ///< by tenant, or by "tenant:" and its name
-  /// false: within each level, so that a level goes before all lower ones, whosever its jobs are.
-  /// true: tenants take turns whatever the levels of their jobs, and a level counts among the jobs of
-  /// one tenant.
+  /// false: tenants take turns within each level; a level goes before all lower ones, whichever
+  /// tenants own its jobs. true: tenants take turns whatever the levels of their jobs, and levels
+  /// order only the jobs of one tenant.
   bool across = false;
 };
 
-/// Bounds of one tenant in a queue; what is not set is the queue's for each tenant.
+/// Bounds of one tenant in a queue; an unset bound is the queue's bound for each tenant.
 struct TenantBound {
   std::string tenant;
   std::optional<std::uint64_t> max_depth = {}, max_size_bytes = {};  ///< 0: unbounded
@@ -73,13 +73,13 @@ struct QueueInfo {
   std::uint64_t tenant_max_depth = 0, tenant_max_size_bytes = 0;  ///< of each tenant; 0: unbounded
   /// of tenants that have their own
   std::vector<TenantBound> tenant_bounds;
-  /// depth / bound, of the bound that is filled more; 0 without a bound, at most 1
+  /// depth / bound, of the bound that is filled more; at most 1; 0 without a bound
   double pressure = 0;
   std::uint64_t waiting = 0;                ///< enqueues that wait for room
   std::uint64_t depth = 0, size_bytes = 0;  ///< available + scheduled + retryable + pending
   std::uint64_t by_state[8] = {};           ///< jobs now in the segment, indexed by State
   std::uint64_t dead_letters = 0;           ///< of the discarded ones: kept for an operator
-  /// how long the longest available job has been available; 0: there is none
+  /// how long the oldest available job has been available; 0: there is none
   std::uint64_t oldest_age_ms = 0;
   std::uint64_t failed_attempts_total = 0;  ///< attempts that ended in a failure or a timeout
   std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0,
@@ -90,7 +90,7 @@ struct QueueInfo {
   bool lower_first = true;  ///< of two priorities the lower one goes first
   AgingSettings aging;
   bool aging_is_default = true;  ///< the segment's, not the queue's own
-  /// that jobs of the queue ever brought, as they came; at most eight
+  /// rates that jobs of the queue ever had of their own, in order of arrival; at most eight
   std::vector<std::uint32_t> age_rates;
   /// best first, divided by what they have in common; empty: strict
   std::vector<LevelWeight> level_weights;
@@ -102,8 +102,7 @@ struct QueueInfo {
 /// for parse_queue_settings().
 OJS_SHM_API std::string print_queue_policy(const QueueInfo& queue);
 
-/// The supervisor's handle counts among "handles"; eight more are kept for supervision and counted
-/// nowhere.
+/// "handles" includes the supervisor's handle; eight more are kept for supervision and not counted.
 struct PoolInfo {
   /// "slots", "blocks", "chunks", "levels", "queues", "parts", "ids", "handles", "processes"
   std::string name;
@@ -121,7 +120,7 @@ struct ProcessInfo {
   bool stopped = false;
 };
 
-/// The last time that a process found others dead, and mended what they left.
+/// The last time that a process found other processes dead and repaired what they left.
 struct LastRepair {
   std::uint64_t at_ms = 0;   ///< Unix time
   std::uint32_t by_pid = 0;  ///< of the process that did it
@@ -131,11 +130,11 @@ struct LastRepair {
 /// `{"at", "pid", "repaired_by", "slots_mended"}`
 OJS_SHM_API std::string print_last_repair(const LastRepair& repair);
 
-/// While it is on, no queue hands out a job; enqueues, acks and all else go on.
+/// While it is on, no queue hands out a job; enqueues, acks and everything else go on.
 struct Maintenance {
   bool enabled = false;
   std::string reason = {};
-  std::uint64_t since_ms = 0;  ///< when that was said, Unix time; 0: it never was on
+  std::uint64_t since_ms = 0;  ///< when it was set, Unix time; 0: it never was on
 };
 
 struct SegmentInfo {
@@ -148,7 +147,7 @@ struct SegmentInfo {
   bool strict_envelopes = false;       ///< Admin::set_strict_envelopes
   bool immutable_priorities = false;   ///< Admin::set_immutable_priorities, or the convention's
   bool events = false;                 ///< handles tell what happens (Admin::set_events)
-  /// dispatches that are in no LevelWaits, for want of memory for them
+  /// dispatches that no LevelWaits counts, for lack of memory
   std::uint64_t unmeasured_waits_total = 0;
   std::int64_t priority_min = 0, priority_max = 0, priority_default = 0;
   bool lower_first = true;  ///< of two priorities the lower one goes first
@@ -158,20 +157,20 @@ struct SegmentInfo {
   std::uint64_t deaths_total = 0, repairs_total = 0;
   std::optional<LastRepair> last_repair = {};  ///< empty: there was none
   Maintenance maintenance = {};                ///< Admin::set_maintenance
-  /// how late the scheduled or retryable job is whose time came first
+  /// how late the scheduled or retryable job with the earliest time is
   std::uint64_t overdue_ms = 0;
 };
 
 struct WaitHistogram {
   std::uint64_t count = 0, sum_ms = 0;
-  /// bound and how many waited no longer than it
+  /// a bound, and how many jobs waited no longer than it
   std::vector<std::pair<std::uint64_t, std::uint64_t>> up_to_ms;
 };
 
 /// How long jobs waited until they were handed out, by the priority they had then. A job that is
-/// handed out again counts again: from when it became available again, and from its enqueue. And how
-/// long attempts ran until they were acked, failed, or passed their time limit; one whose holder died
-/// or let the lease end is not counted.
+/// handed out again counts again: from when it became available again, and from its enqueue.
+/// `runs`: how long attempts ran until they were acked, failed, or passed their time limit; an
+/// attempt whose holder died or let the lease end is not counted.
 struct LevelWaits {
   std::string queue;
   std::int64_t priority = 0;
@@ -205,7 +204,7 @@ struct JobFilter {
   std::optional<std::string> tenant = {};
   std::optional<std::int64_t> priority = {};  ///< as stored
   std::uint64_t created_before_ms = 0;        ///< Unix time; 0: any
-  /// when it was completed, cancelled or discarded, Unix time; 0: any, also those that go on
+  /// when it was completed, cancelled or discarded, Unix time; 0: any, also unfinished jobs
   std::uint64_t ended_from_ms = 0, ended_before_ms = 0;
   std::string error_type = {};  ///< error_type() of its last failure; empty: any
   std::size_t limit = 0;        ///< 0: all
@@ -213,7 +212,7 @@ struct JobFilter {
 
 enum class JobOrder : std::uint8_t { kCreated, kScheduled, kPriority };
 
-/// A part of a list that is sorted by one of these, then by creation, then by id.
+/// A part of a list that is sorted by a JobOrder, then by creation, then by id.
 struct JobPageRequest {
   JobFilter filter = {};  ///< without its limit
   std::string type_prefix = {};
@@ -221,7 +220,7 @@ struct JobPageRequest {
   JobOrder order = JobOrder::kCreated;
   bool falls = true;  ///< the newest, latest or highest first
   std::size_t offset = 0, limit = 50;
-  /// Begin behind a job: created_at_ms and id of it, in the order by creation.
+  /// Begin behind the job with this created_at_ms and id, in the order by creation.
   std::optional<std::pair<std::uint64_t, std::string>> behind = {};
 };
 
@@ -231,14 +230,14 @@ struct JobPage {
   bool more = false;        ///< whether the list goes on
 };
 
-/// As much of a job as it takes to decide what becomes of it.
+/// As much of a job as a caller needs to decide what to do with it.
 struct BriefJob {
   std::string id;
   State state = State::kAvailable;
   bool dead_letter = false;
 };
 
-/// A violated invariant; the numbers stand in docs/invariants.md.
+/// A violated invariant; docs/invariants.md has the numbers.
 struct Violation {
   std::uint32_t invariant = 0;
   std::string text;
@@ -250,7 +249,7 @@ class Births;
 class TenantNames;
 }  // namespace internal
 
-/// Looks and never touches: works on a read-only mapping, also of a segment whose processes are all
+/// Reads and never writes: works on a read-only mapping, also of a segment whose processes are all
 /// dead. Thread-safe.
 class OJS_SHM_API Observer {
  public:
@@ -266,7 +265,7 @@ class OJS_SHM_API Observer {
   std::vector<WorkerPoolInfo> pools() const;
   /// Errors: kNotFound.
   Result<WorkerPoolInfo> pool(std::string_view name) const;
-  /// By id, with those that ended within the last ten minutes.
+  /// By id, including workers that ended within the last ten minutes.
   std::vector<RegisteredWorker> registered_workers() const;
   /// Errors: kNotFound.
   Result<RegisteredWorker> registered_worker(std::string_view id) const;
@@ -280,29 +279,30 @@ class OJS_SHM_API Observer {
   Result<WorkflowInfo> workflow(std::string_view id) const;
   /// The newest first, without results.
   std::vector<WorkflowInfo> workflows(const WorkflowFilter& filter = {}) const;
-  /// Available ones in the order in which they would be fetched, then the others by time. A queue
-  /// with weights of levels comes level by level, best first, for turns decide among its levels; and
-  /// in a queue with tenants, each level has the first job of each tenant, then the second ones.
+  /// Available jobs in the order in which they would be fetched, then the other jobs by time. A
+  /// queue with weights of levels is listed level by level, best first, because turns decide among
+  /// its levels. In a queue with tenants, each level lists the first job of each tenant, then the
+  /// second jobs, and so on.
   std::vector<JobInfo> list(const JobFilter& filter) const;
-  /// Looks at the control words of all jobs, and copies those of the page alone.
+  /// Looks at the control words of all jobs, and copies only the jobs of the page.
   JobPage page(const JobPageRequest& request) const;
   /// The whole list of which page() gives a part. Copies no texts.
   std::vector<BriefJob> brief_list(const JobPageRequest& request) const;
   /// The keys that have or had a limit, by name.
   std::vector<LimitInfo> limits() const;
   Result<LimitInfo> limit(std::string_view key) const;
-  /// Walks everything. Exact in a quiet segment; else it looks twice before it speaks.
+  /// Walks everything. Exact in a quiet segment; else it looks twice before it reports.
   std::vector<Violation> audit() const;
-  /// Levels from which something was handed out, since the segment was made.
+  /// Levels from which a job was handed out since the segment was made.
   std::vector<LevelWaits> waits() const;
   /// The newest transitions of all handles, at most so many, oldest first. Each handle keeps its
   /// last 256 (in a small segment 64 or 16), also after its death.
   std::vector<Transition> recent(std::size_t most = 1000) const;
-  /// What handles tell, if they do: see SegmentInfo::events.
+  /// What handles tell, if events are on: see SegmentInfo::events.
   EventReader events(const EventOptions& options = {}) const;
   std::optional<std::int64_t> default_priority(std::string_view type) const;
-  /// The name a person may use for it ("urgent"), as a number of this segment's convention; else an
-  /// error that lists them.
+  /// The number that a priority's name ("urgent") stands for in this segment's convention; else an
+  /// error that lists the names.
   Result<std::int64_t> priority_by_name(std::string_view name) const;
   const Segment& segment() const { return segment_; }
 

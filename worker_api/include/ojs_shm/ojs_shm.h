@@ -15,8 +15,8 @@
 //  3. Texts in are UTF-8 and end with a NUL. Those that may be long have a `_size` beside them: 0
 //     means "up to the NUL", else exactly so many bytes and no NUL is needed (an empty text that
 //     has none is passed as NULL). They need to live only during the call. Those that shall be JSON
-//     are checked: one value in UTF-8 of the kind that is said, nested at most 100 deep, with white
-//     space around it, which is not kept. What is inside is stored as given.
+//     are checked: one value in UTF-8 of the kind that is said, nested at most 100 deep. White
+//     space around it is allowed and not kept. The value itself is stored as given.
 //  4. Texts out go into the caller's buffer, as with snprintf: the entry returns the length L
 //     without the NUL, writes at most `size` bytes and always ends them with a NUL if size > 0. L <
 //     size: all is there. L >= size: it was cut, and ojs_shm_last_text() copies the same text again
@@ -253,7 +253,7 @@ typedef struct ojs_shm_producer ojs_shm_producer;
 // Errors: NOMEM (no free handle), CLOSED.
 OJS_SHM_API int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** producer);
 // On return the job survives all processes. `id` (OJS_SHM_ID_SIZE bytes) may be NULL. Errors:
-// INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: one who brings it stands still.
+// INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: an enqueue of its id is stuck.
 OJS_SHM_API int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id);
 // All or none, in this order, also when the process is killed half-way. `ids` (count *
 // OJS_SHM_ID_SIZE bytes) may be NULL. All structs have the same struct_size, also their distance.
@@ -265,7 +265,7 @@ OJS_SHM_API int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int
 // The job as JSON, as it stands now. Errors: NOT_FOUND.
 OJS_SHM_API int64_t ojs_shm_get(ojs_shm_producer* producer, const char* id, char* buffer,
                                 size_t size);
-// Cancels and writes the job as JSON. Errors: NOT_FOUND, WRONG_STATE (finished).
+// Cancels the job and writes it as JSON. Errors: NOT_FOUND, WRONG_STATE (finished).
 OJS_SHM_API int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, char* buffer,
                                    size_t size);
 // Available and scheduled jobs only; `previous` may be NULL. Errors: INVALID (names the maximum),
@@ -332,7 +332,7 @@ typedef struct ojs_shm_worker_options {
   uint32_t flags;           // OJS_SHM_WORKER_
   uint32_t concurrency;     // jobs that this handle has at once; 0: as many as it fetches
   const uint32_t* weights;  // one for each queue, 1 to 1,000; NULL: all alike
-  const char* pool;         // served, whatever stands above; NULL: `default`, if there is one
+  const char* pool;         // served, in place of those above; NULL: `default`, if there is one
   const char* id;      // registers a worker (ojs_shm_pools.h); handles of one id are one worker
   const char* labels;  // of that worker: a JSON object; and the jobs of all its handles at once
   uint32_t total_concurrency, reserved;
@@ -385,7 +385,7 @@ OJS_SHM_API int ojs_shm_requeue(ojs_shm_worker* worker, ojs_shm_job* job);
 // The lease ends lease_ms from now (0: its present length). `deadline_ms`: the new end, or NULL.
 OJS_SHM_API int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms,
                                   uint64_t* deadline_ms);
-// 0..1. Renews the lease. A report behind the last one of its attempt changes nothing else, and is no error.
+// 0..1. Renews the lease. A fraction below the attempt's last one changes nothing else: no error.
 OJS_SHM_API int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, double fraction);
 // A descriptor that is readable while a job may be waiting, for poll and epoll; it belongs to the
 // worker. Read it or fetch with timeout 0 to arm it again. Returns the descriptor, >= 0.

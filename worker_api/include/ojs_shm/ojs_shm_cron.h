@@ -18,7 +18,7 @@ extern "C" {
 OJS_SHM_API int ojs_shm_set_cron(ojs_shm_admin* admin, const char* json, size_t json_size);
 // Its jobs stay. Errors: NOT_FOUND.
 OJS_SHM_API int ojs_shm_remove_cron(ojs_shm_admin* admin, const char* name);
-// A disabled cron fires at no time; enabled again, at the next. Errors: NOT_FOUND.
+// A disabled cron never fires; once enabled again, it fires at its next time. Errors: NOT_FOUND.
 OJS_SHM_API int ojs_shm_enable_cron(ojs_shm_admin* admin, const char* name, int enabled);
 // Enqueues its job now, leaves its next time, and writes the job's id (OJS_SHM_ID_SIZE bytes).
 // Errors: NOT_FOUND, WRONG_STATE (its last job is not finished, and its overlap is skip), DUPLICATE,
@@ -33,7 +33,7 @@ OJS_SHM_API int64_t ojs_shm_crons(ojs_shm_observer* observer, char* buffer, size
 OJS_SHM_API int64_t ojs_shm_cron_times(const char* expression, const char* zone, uint64_t after_ms,
                                        uint64_t* times, size_t count);
 
-// The name of the cron that enqueued a fetched job, while there is that cron; else an empty text.
+// The name of the cron that enqueued a fetched job, while that cron exists; else an empty text.
 OJS_SHM_API int64_t ojs_shm_cron_name(const ojs_shm_job* job, char* buffer, size_t size);
 
 #ifdef __cplusplus

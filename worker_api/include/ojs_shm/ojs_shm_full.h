@@ -19,7 +19,7 @@ enum {  // which members of ojs_shm_queue_settings count
   OJS_SHM_QUEUE_DROP = 32
 };
 
-enum {  // what becomes of a job for which a bounded queue has no room
+enum {  // what happens to a job for which a bounded queue has no room
   OJS_SHM_STRATEGY_REJECT = 0,
   OJS_SHM_STRATEGY_BLOCK = 1,  // its producer may wait: ojs_shm_enqueue_within
   OJS_SHM_STRATEGY_DROP_OLDEST =
@@ -32,13 +32,13 @@ enum {  // which job that is
 };
 
 // Enqueues, one or all or none, and is ready to wait for room: in a full queue whose strategy is
-// block for up to timeout_ms, at most an hour; no other queue is waited for. The first to come is
-// let in first, a batch when there is room for all of it.
+// block for up to timeout_ms, at most an hour; no other queue is waited for. The first to wait is
+// let in first; a batch is let in when there is room for all of it.
 OJS_SHM_API int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                        size_t count, int64_t timeout_ms, char* ids);
 // The same without blocking: any number of enqueues may wait at once. The jobs are copied. Closing the
-// handle gives its place up. One thread at a time uses a producer and what waits through it. For event
-// loops ojs_shm_proxy_enqueue_begin() does it with a descriptor that tells when one has got its turn.
+// handle gives up its place in line. One thread at a time may use a producer and what waits through
+// it. For event loops ojs_shm_proxy_enqueue_begin() has a descriptor that tells when to poll.
 typedef struct ojs_shm_waiting ojs_shm_waiting;
 OJS_SHM_API int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                       size_t count, int64_t timeout_ms, ojs_shm_waiting** waiting);

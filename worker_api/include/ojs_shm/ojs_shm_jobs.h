@@ -48,8 +48,8 @@ enum {                          // what ojs_shm_page() sorts by, then by creatio
 OJS_SHM_API int64_t ojs_shm_page(ojs_shm_observer* observer, const ojs_shm_job_filter* filter,
                                  int order, int falls, uint64_t offset, char* buffer, size_t size);
 
-// Jobs that are alike but for args and priority, checked once. Never changes: any thread may use it with
-// a producer of its own until ojs_shm_close().
+// Jobs that differ only in args and priority, checked once. Never changes: any thread may use it
+// with a producer of its own until ojs_shm_close().
 typedef struct ojs_shm_prepared ojs_shm_prepared;
 typedef struct ojs_shm_args {
   size_t struct_size;
@@ -60,8 +60,8 @@ typedef struct ojs_shm_args {
   uint32_t reserved;
 } ojs_shm_args;
 
-// Of jobs like `kind`, whose args are not looked at. Makes the queue, if need be. Errors: INVALID (also
-// for an id or a unique key, which one job has), NOMEM (no further queue), CLOSED.
+// Prepares jobs like `kind`, whose args are ignored. Makes the queue if it does not exist. Errors:
+// INVALID (also for an id or a unique key, which one job has), NOMEM (no further queue), CLOSED.
 OJS_SHM_API int ojs_shm_prepare(ojs_shm_producer* producer, const ojs_shm_job_spec* kind,
                                 ojs_shm_prepared** prepared);
 // As ojs_shm_enqueue and ojs_shm_enqueue_batch; `job` may be NULL, for args of []. Errors: as those.
@@ -92,18 +92,18 @@ typedef struct ojs_shm_bulk_report {
 OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                              ojs_shm_bulk_report* report);
 
-// What is kept of a job that is completed, cancelled or discarded goes. Errors: NOT_FOUND, WRONG_STATE
-// (it is not over, or its workflow runs and may ask for its result).
+// Removes what is kept of a completed, cancelled or discarded job. Errors: NOT_FOUND, WRONG_STATE
+// (it has not ended, or its workflow runs and may ask for its result).
 OJS_SHM_API int ojs_shm_drop(ojs_shm_admin* admin, const char* id);
 
-// ojs_shm_progress() with a text for people and JSON for programs, which take the place of those before; either may
-// be NULL for none. Errors: also TOO_LARGE, NOMEM (the fraction alone is kept).
+// ojs_shm_progress() with a text for people and JSON for programs, which replace the earlier ones;
+// either may be NULL for none. Errors: also TOO_LARGE, NOMEM (the fraction alone is kept).
 OJS_SHM_API int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double fraction,
                                        const char* message, const char* data, size_t data_size);
 
-// Maintenance of the segment: while it is on, no process gets a job from any queue; enqueues go on, and what
-// is at work ends. `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells both. Errors: INVALID,
-// TIMEOUT.
+// Maintenance of the segment: while it is on, no process gets a job from any queue; enqueues go on,
+// and active jobs may end. `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells
+// both. Errors: INVALID, TIMEOUT.
 OJS_SHM_API int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char* reason);
 
 // How long dead letters are kept (since the job was discarded; at first 180 days), and how many of
@@ -112,16 +112,16 @@ OJS_SHM_API int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char
 OJS_SHM_API int ojs_shm_set_dead_retention(ojs_shm_admin* admin, uint64_t max_age_ms,
                                            uint64_t max_count);
 
-enum {                              // what becomes of a deleted queue's unfinished jobs
-  OJS_SHM_DELETE_QUEUE_REJECT = 0,  // while there are some, the queue stays
+enum {                              // what happens to a deleted queue's unfinished jobs
+  OJS_SHM_DELETE_QUEUE_REJECT = 0,  // while it has any, the queue stays
   OJS_SHM_DELETE_QUEUE_DISCARD = 1  // they are discarded with the error type "queue_deleted"
 };
 // The queue loses its settings and is no longer listed, until a job or a setting makes it anew. How
 // many jobs were discarded. Errors: NOT_FOUND, WRONG_STATE (unfinished jobs), BUSY (they keep coming).
 OJS_SHM_API int64_t ojs_shm_delete_queue(ojs_shm_admin* admin, const char* name, int jobs);
 
-// A unique job that is content with the one in its way ("on_conflict": "ignore") yields that one's
-// id. ojs_shm_last_deduplicated(): 1 when the job at that place of this producer's last enqueue or
+// A unique job with "on_conflict": "ignore" yields the id of the job in its way.
+// ojs_shm_last_deduplicated(): 1 when the job at that place of this producer's last enqueue or
 // batch with a unique job was there already, else 0.
 OJS_SHM_API int ojs_shm_last_deduplicated(const ojs_shm_producer* producer, size_t place);
 

@@ -30,7 +30,7 @@ enum {
   OJS_SHM_DIRECTIVE_QUIET = 1,     // take no more jobs
   OJS_SHM_DIRECTIVE_TERMINATE = 2  // the same, and end when those in hand are done
 };
-// What the worker of that id shall do. Errors: NOT_FOUND, INVALID.
+// Directs the worker of that id. Errors: NOT_FOUND, INVALID.
 OJS_SHM_API int ojs_shm_direct_worker(ojs_shm_admin* admin, const char* id, int directive);
 // Forgets the worker; its jobs stay with their leases. Errors: NOT_FOUND.
 OJS_SHM_API int ojs_shm_remove_worker(ojs_shm_admin* admin, const char* id);

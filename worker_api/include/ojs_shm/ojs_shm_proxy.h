@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The part of the C ABI that works for many clients on one handle: each call says for which job and
-// what. Any process of the segment may end a job by its id. Included by ojs_shm.h, whose conventions
-// hold here too.
+// The part of the C ABI that works for many clients on one handle: each call names its job. Any
+// process of the segment may end a job by its id. Included by ojs_shm.h, whose conventions hold
+// here too.
 
 #include "ojs_shm.h"
 #include "ojs_shm_full.h"
@@ -15,8 +15,9 @@ extern "C" {
 typedef struct ojs_shm_proxy ojs_shm_proxy;
 
 enum {
-  // Until ojs_shm_proxy_hand_over() the jobs are this process's: should it end before, they come back
-  // at once, the attempt not counted. Else they belong to their lease from the start.
+  // Until ojs_shm_proxy_hand_over() the jobs belong to this process; if it ends before, they become
+  // available at once, and the attempt is not counted. Without it they belong to their lease from
+  // the start.
   OJS_SHM_FETCH_HELD = 1
 };
 
@@ -39,18 +40,20 @@ typedef struct ojs_shm_fetch_request {
 OJS_SHM_API int ojs_shm_proxy_open(const ojs_shm_segment* segment, ojs_shm_proxy** proxy);
 
 // JSON: the best available jobs, in order, as ojs_shm_list() tells them, each with the
-// "fence" of its attempt; [] when there is none. A text that did not fit is had from ojs_shm_last_text(): the jobs are fetched. `request` may be NULL.
-// Errors: INVALID, NOT_FOUND (the pool), SEGMENT_FULL (no handle for the pool).
+// "fence" of its attempt; [] when there is none. Get a text that did not fit from
+// ojs_shm_last_text(): the jobs are fetched already. `request` may be NULL. Errors: INVALID,
+// NOT_FOUND (the pool), SEGMENT_FULL (no handle for the pool).
 OJS_SHM_API int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetch_request* request,
                                         char* buffer, size_t size);
 
 // One descriptor, for event loops in which any number of requests wait. It becomes readable when
-// something that is awaited may be there, also when it is there already. Read it, then look for all
-// that is awaited: reading arms it again. It belongs to the proxy, and costs a thread and a second
-// handle from the first call of these on, each of which returns it, >= 0. Errors: INVALID,
-// SEGMENT_FULL, CLOSED.
+// something awaited may have happened, also when it had happened before the call. Read it, then
+// check everything that is awaited: reading arms it again. It belongs to the proxy, and costs a
+// thread and a second handle from the first of these calls on. Each of them returns it, >= 0.
+// Errors: INVALID, SEGMENT_FULL, CLOSED.
 
-// Jobs of these queues: ojs_shm_proxy_fetch(). Another call says other queues; none: it rests.
+// Awaits jobs of these queues; then call ojs_shm_proxy_fetch(). Another call replaces the queues.
+// With count 0 it awaits no jobs.
 OJS_SHM_API int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues, size_t count);
 // The end of this job, besides those that are awaited already: ojs_shm_proxy_take_ended(). Errors: also
 // NOT_FOUND (no job can have that id).
@@ -104,7 +107,7 @@ enum {
   OJS_SHM_REPORT_ACTIVE_JOBS = 8   // `active_jobs` counts
 };
 
-// What is told of a worker; what is NULL or 0 stays as it was.
+// A report about a worker; members that are NULL or 0 stay as they were.
 typedef struct ojs_shm_worker_report {
   size_t struct_size;
   const char* id;             // 1 to 128 bytes
@@ -122,8 +125,8 @@ typedef struct ojs_shm_worker_report {
   uint32_t reserved;
 } ojs_shm_worker_report;
 
-// Registers a worker, or brings what is known of it up to date; a sign of its life. JSON: what is known
-// then, as ojs_shm_registered_worker() tells it. Errors: INVALID, IN_USE (it has another pool),
+// Registers a worker or updates its record, and counts as a sign of life. JSON: the record, as
+// ojs_shm_registered_worker() tells it. Errors: INVALID, IN_USE (it has another pool),
 // SEGMENT_FULL, TIMEOUT.
 OJS_SHM_API int64_t ojs_shm_proxy_report(ojs_shm_proxy* proxy, const ojs_shm_worker_report* report,
                                          char* buffer, size_t size);

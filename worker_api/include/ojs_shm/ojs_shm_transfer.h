@@ -26,7 +26,8 @@ typedef struct ojs_shm_import_report {
 OJS_SHM_API int64_t ojs_shm_export(const ojs_shm_segment* segment, int fd);
 // Puts an export into a segment, read from a descriptor up to its end. A line that is at fault is
 // counted as refused, the others go in. Errors: INVALID (lines were refused; the message is that of
-// the first), OTHER_FORMAT (no export, or of a later version), NOMEM, INTERNAL (it cannot be read).
+// the first), OTHER_FORMAT (not an export, or of a later version), NOMEM, INTERNAL (it cannot be
+// read).
 // `report` may be NULL; it is filled on errors, too. What was put in stays, and the same export
 // again puts in what is missing.
 OJS_SHM_API int ojs_shm_import(const ojs_shm_segment* segment, int fd,

@@ -18,18 +18,18 @@
 
 namespace ojs_shm {
 
-/// An enqueue that waits for room without a thread: see Proxy::begin_enqueue() and Producer::begin().
-/// Its destructor gives the place up, and nothing is stored. One thread at a time may use a producer
-/// or proxy and all that waits through it.
+/// An enqueue that waits for room without a thread: see Proxy::begin_enqueue() and
+/// Producer::begin(). Its destructor gives up the place in line, and nothing is stored. One thread
+/// at a time may use a producer or proxy together with all enqueues that wait through it.
 class OJS_SHM_API WaitingEnqueue {
  public:
   WaitingEnqueue(WaitingEnqueue&&) noexcept;
   WaitingEnqueue& operator=(WaitingEnqueue&&) noexcept;
   ~WaitingEnqueue();
 
-  /// Nothing while it waits; once, what became of it: the ids, or an error. Never blocks.
+  /// Nothing while it waits; then, once, its outcome: the ids, or an error. Never blocks.
   std::optional<Result<std::vector<JobIdText>>> poll();
-  /// Once it is decided, as Producer::deduplicated().
+  /// As Producer::deduplicated(), once the outcome is known.
   bool deduplicated(std::size_t at = 0) const;
   /// When it gives up; poll() then has the error.
   std::chrono::steady_clock::time_point deadline() const;
@@ -42,11 +42,11 @@ class OJS_SHM_API WaitingEnqueue {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Jobs that are alike but for args and priority, checked once: see Producer::prepare(). Never changes; any
-/// thread may use it, or a copy of it, with a producer of its own.
+/// Jobs that differ only in args and priority, checked once: see Producer::prepare(). Never
+/// changes; any thread may use it, or a copy of it, with a producer of its own.
 class OJS_SHM_API PreparedJob {
  public:
-  /// One such job, whose texts belong to this object; without a priority, with that of the kind.
+  /// One such job, whose texts belong to this object; without `priority` it has the kind's.
   JobSpec with(std::string_view args, std::optional<std::int64_t> priority = {}) const;
 
  private:
@@ -74,52 +74,52 @@ class OJS_SHM_API Producer {
   Producer& operator=(Producer&&) noexcept;
   ~Producer();
 
-  /// When it returns a job id the job is in the segment and survives the death of every process.
-  /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; nothing is stored
-  /// then. A unique job that is content with the one in its way (OnConflict::kIgnore) returns that
-  /// one's id, and deduplicated() says so. kTimeout: another process stands still in the middle of bringing the same id, or has
-  /// died of it: whether there will be a job is open.
+  /// Once this returns a job id, the job is in the segment and survives the death of every process.
+  /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; then nothing is
+  /// stored. A unique job with OnConflict::kIgnore returns the id of the job in its way, and
+  /// deduplicated() tells so. kTimeout: another process stopped or died in the middle of an enqueue
+  /// with the same id; it is open whether that job will exist.
   Result<JobIdText> enqueue(const JobSpec& job);
   Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
-  /// All or none, in this order, also when the process is killed half-way.
+  /// Stores all or none, in this order, also when the process is killed half-way.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs);
-  /// The same without memory of its own: writes the ids into the first of `ids`, of which there must
-  /// be as many as jobs.
+  /// The same without allocating the ids: writes them into the first of `ids`, which must have at
+  /// least as many elements as `jobs`.
   Status enqueue_batch(std::span<const JobSpec> jobs, std::span<JobIdText> ids);
-  /// Checks what jobs of one kind have in common, once: type, queue, retry policy, limits of time. Its
-  /// args are not looked at. Makes the queue, if need be. A job that has no more than these, and is
-  /// short enough for its slot, is then enqueued in some 75 instructions less; any other as by
-  /// enqueue(). Errors: kInvalid (also for an id or a unique key, which one job has), kSegmentFull
-  /// (no further queue), kClosed.
+  /// Checks once what jobs of one kind have in common: type, queue, retry policy, time limits.
+  /// Ignores the args of `kind`. Makes the queue if it does not exist. A job that has nothing else,
+  /// and fits into its slot, then costs some 75 instructions less to enqueue; any other job costs
+  /// as much as by enqueue(). Errors: kInvalid (also for an id or a unique key, which belong to one
+  /// job), kSegmentFull (no further queue), kClosed.
   Result<PreparedJob> prepare(const JobSpec& kind);
-  /// As enqueue(kind.with(args, priority)), and no faster in another segment than the kind's. Errors: as
-  /// enqueue().
+  /// As enqueue(kind.with(args, priority)); not faster if the kind was prepared in another segment.
+  /// Errors: as enqueue().
   Result<JobIdText> enqueue(const PreparedJob& kind, std::string_view args,
                             std::optional<std::int64_t> priority = {});
-  /// All or none, in this order. Writes the ids into the first of `ids`.
+  /// Stores all or none, in this order. Writes the ids into the first of `ids`.
   Status enqueue_batch(const PreparedJob& kind, std::span<const PreparedArgs> jobs,
                        std::span<JobIdText> ids);
-  /// Waits for room for all of them; more than the bound allows are refused at once.
+  /// Waits for room for all of them; a batch larger than the bound is refused at once.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs,
                                                const EnqueueOptions& options);
-  /// enqueue_batch() that never blocks: any number of them may wait at once. The jobs are copied. Poll
-  /// each from time to time; Proxy::begin_enqueue() gives one whose turn a descriptor tells of. Errors:
-  /// as enqueue(), but for room.
+  /// enqueue_batch() that never blocks: any number of them may wait at once. The jobs are copied.
+  /// The caller polls each from time to time; with Proxy::begin_enqueue() a descriptor tells when
+  /// to poll. Errors: as enqueue(), except those about room.
   Result<WaitingEnqueue> begin(std::span<const JobSpec> jobs, const EnqueueOptions& options);
-  /// How full the queue of the last enqueue is with it, if that is above the queue's warning
-  /// threshold.
+  /// How full the queue of the last enqueue is, that job included, if this is above the queue's
+  /// warning threshold.
   std::optional<QueuePressure> pressure() const;
 
-  /// All jobs of a workflow, or none, also over several queues and when the process is killed
-  /// half-way; the workflow's id. A job's own id is not looked at. Those that come after others are
-  /// never refused by a bound. Errors: kInvalid (`subject` is the place, such as
-  /// "$.steps[2].type"), and as enqueue(); it never waits for room, nor drops a job for it.
+  /// Stores all jobs of a workflow or none, also over several queues and when the process is killed
+  /// half-way. Returns the workflow's id. Ignores the jobs' own ids. A bound never refuses a job
+  /// that comes after other jobs. Errors: kInvalid (`subject` is the place, such as
+  /// "$.steps[2].type"), and as enqueue(); it neither waits for room nor drops a job.
   Result<std::string> create_workflow(const WorkflowSpec& workflow);
   /// Cancels all of its jobs that have not begun; active ones may end. Errors: kNotFound,
   /// kWrongState (it has ended).
   Result<WorkflowInfo> cancel_workflow(std::string_view id);
-  /// Of the last enqueue or batch that had a unique job: whether the job at that place was there
-  /// already, and no new one was stored for it.
+  /// Of the last enqueue or batch that had a unique job: whether the job at that place existed
+  /// already, so that no new job was stored for it.
   bool deduplicated(std::size_t at = 0) const;
 
   /// Waits until the job is finished. Errors: kNotFound, kTimeout.
@@ -145,7 +145,7 @@ class OJS_SHM_API Producer {
   friend class WaitingEnqueue;
   struct Impl;
   explicit Producer(std::unique_ptr<Impl> impl);
-  std::shared_ptr<Impl> impl_;  ///< shared with what waits
+  std::shared_ptr<Impl> impl_;  ///< shared with the enqueues that wait
 };
 
 }  // namespace ojs_shm

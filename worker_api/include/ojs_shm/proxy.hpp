@@ -24,28 +24,29 @@ namespace ojs_shm {
 struct FetchRequest {
   /// tried at each fetch from left to right, or as `weights` say; ignored when a pool is named
   std::vector<std::string> queues = {"default"};
-  /// one for each queue, 1 to 1,000: how often each has its turn; empty: strict
+  /// one for each queue, 1 to 1,000: how many turns each has; empty: strict
   std::vector<std::uint32_t> weights = {};
   std::string pool = {};       ///< whose queues and strategy hold; empty: pool `default`, if any
   std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
   std::size_t count = 1;
-  /// Only this tenant's jobs, whatever stands before them, from the first queue that has any; best
+  /// Only this tenant's jobs, whatever is ahead of them, from the first queue that has any; best
   /// level first. Such a fetch looks at every slot of the segment.
   std::optional<std::string> tenant = {};
-  /// Id of the worker that gets the jobs; empty: one that says nothing of itself. A worker that was told
-  /// to take no more gets none.
+  /// Id of the worker that gets the jobs; empty: an unnamed worker. A worker that was told to take
+  /// no more gets none.
   std::string worker = {};
-  /// Until hand_over() they are this process's: should it end before, they come back at once, the
-  /// attempt not counted. Else they belong to their lease from the start.
+  /// true: until hand_over() the jobs belong to this process; if it ends before, they become
+  /// available at once, and the attempt is not counted. false: they belong to their lease from the
+  /// start.
   bool held = false;
 };
 
-/// Works for many clients on one handle: each call says for which job and what. Any process of the
-/// segment may end a job by its id. One thread at a time.
+/// Works for many clients on one handle: each call names its job. Any process of the segment may
+/// end a job by its id. One thread at a time.
 ///
-/// `fence` is JobInfo::fence of the attempt that is meant; 0: the present one. Errors of all that
-/// take an id: kNotFound, kWrongState (not active; `subject` is the state), kLost (another attempt
-/// runs).
+/// `fence` is JobInfo::fence of the attempt that is meant; 0: the present attempt. Errors of all
+/// calls that take an id: kNotFound, kWrongState (not active; `subject` is the state), kLost
+/// (another attempt runs).
 class OJS_SHM_API Proxy {
  public:
   /// Errors: kSegmentFull (no free handle), kClosed.
@@ -59,26 +60,28 @@ class OJS_SHM_API Proxy {
   Result<std::vector<JobInfo>> fetch(const FetchRequest& request);
 
   // One descriptor, for event loops in which any number of requests wait. It becomes readable when
-  // something that is awaited may be there, also when it is there already. Read it, then look for all
-  // that is awaited: reading arms it again. It belongs to this object, and costs a thread and a second
-  // handle from the first call of these on. Errors: kSegmentFull (no free handle), kClosed.
+  // something awaited may have happened, also when it had happened before the call. Read it, then
+  // check everything that is awaited: reading arms it again. It belongs to this object, and costs a
+  // thread and a second handle from the first of these calls on. Errors: kSegmentFull (no free
+  // handle), kClosed.
 
   Result<int> descriptor();
 
-  /// Jobs of these queues, and of those of these pools: fetch(). Another call says others; none: it
-  /// rests. Errors: also kInvalid.
+  /// Awaits jobs of these queues, and of the queues of these pools; then call fetch(). Another call
+  /// replaces them; with none of either it awaits no jobs. Errors: also kInvalid.
   Result<int> await_jobs(const std::vector<std::string>& queues,
                          const std::vector<std::string>& pools = {});
-  /// The end of this job, besides those that are awaited already: take_ended(). Errors: also kNotFound (no
-  /// job can have that id).
+  /// Awaits the end of this job, besides the jobs that are awaited already; then call take_ended().
+  /// Errors: also kNotFound (no job can have that id).
   Result<int> await_end(std::string_view id);
   void forget_end(std::string_view id);
-  /// Those of the awaited jobs that have ended, or are not there any more. They are awaited no longer.
+  /// The awaited jobs that have ended or no longer exist. They are not awaited any more.
   std::vector<std::string> take_ended();
-  /// Events, some 30 ms after they were told, so that an EventReader gives them out: EventReader::next().
+  /// Awaits events, some 30 ms after they were told, when EventReader::next() gives them out.
   Result<int> await_events(bool on = true);
-  /// Producer::begin(), and its end is awaited: take_decided(), which names it by `tag`. The descriptor
-  /// tells of it when it is decided, also when its time is over. Errors: also as Producer::begin().
+  /// Producer::begin(), and awaits its outcome; take_decided() then names it by `tag`. The
+  /// descriptor becomes readable when it is decided, also by its timeout. Errors: also as
+  /// Producer::begin().
   Result<WaitingEnqueue> begin_enqueue(std::span<const JobSpec> jobs, const EnqueueOptions& options,
                                        std::uint64_t tag = 0);
   /// The tags of those enqueues that are decided, in the order in which they were, and whose
@@ -87,23 +90,24 @@ class OJS_SHM_API Proxy {
   std::vector<std::uint64_t> take_decided(
       std::size_t most = std::numeric_limits<std::size_t>::max());
 
-  /// Of a job that was fetched with `held`: the client has it, so it belongs to its lease now, whatever
-  /// becomes of this process; the fence stays. Errors: kLost also when it was handed over before.
+  /// For a job that was fetched with `held`: the client has it, so from now on it belongs to its
+  /// lease, also when this process ends; the fence stays. Errors: kLost also when it was handed
+  /// over before.
   Status hand_over(std::string_view id, std::uint64_t fence);
   /// active -> completed. Errors: also kTooLarge, kSegmentFull (the job stays active).
   Status ack(std::string_view id, std::uint64_t fence, std::string_view result = {});
   Result<NackOutcome> nack(std::string_view id, std::uint64_t fence, const Failure& failure);
   Status requeue(std::string_view id, std::uint64_t fence);
-  /// The lease's new end; `lease_ms` 0: its present length.
+  /// Returns the lease's new end; `lease_ms` 0: its present length.
   Result<std::uint64_t> heartbeat(std::string_view id, std::uint64_t fence,
                                   std::uint32_t lease_ms = 0);
   /// 0..1. Renews the lease. A report behind the last one of its attempt changes nothing else.
   Status progress(std::string_view id, std::uint64_t fence, double fraction);
-  /// The same with texts, as Worker::progress() has them. Without a fraction the job is as far as before.
-  /// Errors: also kTooLarge, kSegmentFull.
+  /// The same with texts, as Worker::progress() has them. Without a fraction the progress stays as
+  /// it was. Errors: also kTooLarge, kSegmentFull.
   Status progress(std::string_view id, std::uint64_t fence, std::optional<double> fraction,
                   std::string_view message, std::string_view data = {});
-  /// Registers a worker, or brings what is known of it up to date; a sign of its life. What is known then.
+  /// Registers a worker or updates its record, and counts as a sign of life. Returns the record.
   /// Errors: kInvalid (`subject` is the member), kInUse (it has another pool), kSegmentFull, kTimeout.
   Result<RegisteredWorker> report(const WorkerReport& report);
   /// Unix time by the segment's clock, in milliseconds.

@@ -13,7 +13,7 @@
 namespace ojs_shm {
 
 constexpr std::size_t kLongestWorkerId = 128;
-/// A registered worker that gives no sign of life for so long is ended, and its jobs go to others.
+/// A registered worker without a sign of life for so long is ended; its jobs go to other workers.
 constexpr std::uint64_t kWorkerSilenceMs = 30'000;
 
 /// What an operator asks of a worker.
@@ -27,7 +27,7 @@ OJS_SHM_API std::string_view directive_name(WorkerDirective directive) noexcept;
 /// Errors: kInvalid.
 OJS_SHM_API Result<WorkerDirective> parse_directive(std::string_view name);
 
-/// What is told of a worker; what is unset stays as it was.
+/// A report about a worker; unset members stay as they were.
 struct WorkerReport {
   std::string id;  ///< 1 to 128 bytes
   /// The first one stays: a worker has one pool.
@@ -47,7 +47,7 @@ struct WorkerReport {
   std::optional<std::uint32_t> silence_ms = {};
 };
 
-/// A worker that said who it is, to whichever process of the segment.
+/// A worker that registered, through any process of the segment.
 struct RegisteredWorker {
   std::string id, pool, hostname, version;
   std::vector<std::string> queues;
@@ -60,7 +60,7 @@ struct RegisteredWorker {
   std::uint64_t returned_jobs = 0;                      ///< that went to others when it was ended
   bool ended = false;   ///< for its silence, or with its process; known for ten minutes
   bool died = false;    ///< with its process
-  bool native = false;  ///< a handle of a process of the segment, and no client of a gateway
+  bool native = false;  ///< a handle of a process of the segment, not a client of a gateway
 
   /// "stale" (silent for too long, or ended), the directive, or the worker's own word.
   OJS_SHM_API std::string_view state() const;

@@ -25,11 +25,11 @@ typedef struct ojs_shm_resilience {
 } ojs_shm_resilience;
 
 // A producer that does so. It blocks for the pauses of its retries, which an open circuit ends. A
-// job that is refused then goes into the local buffer, and a thread of the buffer's brings it
-// later: in the memory of this process alone, so that it dies with the process. With `like` instead
-// of options the producer shares circuits and buffer with that one, which another thread may be
-// using; the buffer ends with the last of them, and what it holds is then lost. Errors: INVALID,
-// NOMEM, CLOSED.
+// job that is refused then goes into the local buffer, and a thread of the buffer enqueues it
+// later. The buffer is in the memory of this process alone, so the job dies with the process. With
+// `like` instead of options the producer shares circuits and buffer with that one, which another
+// thread may be using; the buffer ends with the last of them, and what it holds is then lost.
+// Errors: INVALID, NOMEM, CLOSED.
 OJS_SHM_API int ojs_shm_producer_open_resilient(const ojs_shm_segment* segment,
                                                 const ojs_shm_resilience* options,
                                                 const ojs_shm_producer* like,
@@ -37,7 +37,7 @@ OJS_SHM_API int ojs_shm_producer_open_resilient(const ojs_shm_segment* segment,
 // What the enqueue of such a producer returns when the job, or all of the batch, is in the buffer
 // and not yet in the segment. The ids are those that the jobs will have.
 enum { OJS_SHM_BUFFERED = 1 };
-// Waits until the buffer holds nothing to be brought; timeout_ms < 0 waits without end. Errors:
+// Waits until the buffer has no job left to enqueue; timeout_ms < 0 waits without end. Errors:
 // TIMEOUT (`depth` jobs are left), CLOSED, INVALID (no buffer).
 OJS_SHM_API int ojs_shm_flush(ojs_shm_producer* producer, int64_t timeout_ms);
 // Takes jobs that were refused for good out of the buffer: a JSON array of {"job": envelope,

@@ -20,22 +20,22 @@
 #include <ojs_shm/segment.hpp>
 
 /// What a producer may do when its job is refused because something is full: retry with backoff,
-/// stop asking for a while (circuit breaker), keep the job in this process and bring it later
-/// (local buffer). A plain Producer does none of it.
+/// stop asking for a while (circuit breaker), keep the job in this process and enqueue it later
+/// (local buffer). A plain Producer does none of these.
 namespace ojs_shm {
 
 /// kQueueFull and kSegmentFull: refusals that pass when there is room.
 OJS_SHM_API bool is_refusal(Code code) noexcept;
-/// How long a refusal asks its producer to stay away; a second where it says nothing.
+/// How long a refusal asks its producer to wait before it retries; a second if it does not say.
 OJS_SHM_API std::chrono::milliseconds recommended_delay(const Error& refusal) noexcept;
 
-/// The time that waits are counted by. Thread-safe.
+/// The clock that measures the waits. Thread-safe.
 class OJS_SHM_API Clock {
  public:
   using time_point = std::chrono::steady_clock::time_point;
   virtual ~Clock();
   virtual time_point now() const = 0;
-  /// Gives `lock` up until `changed` is notified or `until` has come; may return early.
+  /// Releases `lock` until `changed` is notified or `until` is reached; may return early.
   virtual void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                     time_point until) = 0;
 };
@@ -43,22 +43,22 @@ class OJS_SHM_API Clock {
 OJS_SHM_API std::shared_ptr<Clock> host_clock();
 
 struct RetryOnFull {
-  /// after the first refusal; then the error comes to the caller
+  /// after the first refusal; then the caller gets the error
   std::uint32_t retries = 0;
   /// where doubling ends; a longer recommendation is followed
   std::chrono::milliseconds max_delay{60'000};
 };
 
-/// The pause before the next retry: at first what is recommended, then twice the last one up to
-/// `max_delay`, and never less than what is recommended.
+/// The pause before the next retry: at first `recommended`, then twice the last pause up to
+/// `max_delay`, and never less than `recommended`.
 OJS_SHM_API std::chrono::milliseconds next_delay(std::chrono::milliseconds last,
                                                  std::chrono::milliseconds recommended,
                                                  std::chrono::milliseconds max_delay) noexcept;
 
 /// Stops asking a queue that refuses: open after so many refusals in a row, half-open after the
-/// cooldown, when one caller may try; its success closes it, its refusal opens it for another
-/// cooldown. Each queue has its own state. Thread-safe, and meant to be shared by the producers of
-/// a process.
+/// cooldown, when one caller may try. That caller's success closes it; a refusal opens it for
+/// another cooldown. Each queue has its own state. Thread-safe, and meant to be shared by the
+/// producers of a process.
 class OJS_SHM_API CircuitBreaker {
  public:
   enum class State : std::uint8_t { kClosed, kOpen, kHalfOpen };
@@ -69,10 +69,10 @@ class OJS_SHM_API CircuitBreaker {
   explicit CircuitBreaker(Options options, std::shared_ptr<Clock> clock = host_clock());
   ~CircuitBreaker();
 
-  /// Nothing: the caller may ask, and tells with settle() what came of it. Else the last refusal,
-  /// to be returned.
+  /// Nothing: the caller may ask, and then reports the outcome with settle(). Else the last
+  /// refusal, for the caller to return.
   std::optional<Error> admit(std::string_view queue);
-  /// nullptr: accepted. An error that is no refusal counts as nothing.
+  /// nullptr: accepted. An error that is not a refusal does not count.
   void settle(std::string_view queue, const Error* error);
   State state(std::string_view queue) const;
 
@@ -97,7 +97,7 @@ class OJS_SHM_API OwnedJobSpec {
   std::optional<JobUnique> unique_;
 };
 
-/// A job that is not in the segment, and the last thing it was told.
+/// A job that is not in the segment, and the last error that it got.
 struct UnsentJob {
   OwnedJobSpec job;
   Error error;
@@ -109,12 +109,12 @@ struct LocalBufferOptions {
   std::chrono::milliseconds max_delay{60'000};
 };
 
-/// Jobs that were refused wait here, in the memory of this process, and a thread of the buffer's
-/// own brings them, each queue's in their order, with the backoff of RetryOnFull and without end.
+/// Refused jobs wait here, in the memory of this process. A thread of the buffer enqueues them, in
+/// order within each queue, with the backoff of RetryOnFull and without an end to its retries.
 ///
 /// Durability: none. A job in the buffer dies with the process, unlike one in the segment. Nothing
-/// is dropped otherwise: close() gives back what was not brought, and the destructor without
-/// close() loses it.
+/// is dropped otherwise: close() gives back the jobs that were not enqueued; the destructor without
+/// close() loses them.
 ///
 /// Thread-safe. In the child of a fork the buffer is closed and empty.
 class OJS_SHM_API LocalBuffer {
@@ -126,18 +126,18 @@ class OJS_SHM_API LocalBuffer {
       std::shared_ptr<Clock> clock = host_clock());
   ~LocalBuffer();
 
-  /// Keeps the jobs, which go to one queue and are brought all or none. The ids are those that they
-  /// will have. Errors: `refusal`, where there is one, when the buffer is full or closed; else
+  /// Keeps the jobs, which go to one queue and are enqueued all or none. Returns the ids that they
+  /// will have. Errors, when the buffer is full or closed: `refusal` if it is given, else
   /// kQueueFull, kClosed.
   Result<std::vector<JobIdText>> put(std::span<const JobSpec> jobs, const Error* refusal);
-  /// Whether jobs of that queue wait here: then later ones have to go behind them.
+  /// Whether jobs of that queue wait here: then later jobs must go behind them.
   bool holds(std::string_view queue) const;
   std::size_t jobs() const;
-  /// Waits until nothing is left to be brought. Errors: kTimeout (`depth`: how many are left),
+  /// Waits until no job is left to enqueue. Errors: kTimeout (`depth`: how many are left),
   /// kClosed.
   Status flush(std::chrono::milliseconds timeout);
-  /// Jobs that were refused for good, by an error that no waiting mends. They count against the
-  /// bounds until taken.
+  /// Jobs that were refused for good, by an error that does not pass with time. They count against
+  /// the bounds until taken.
   std::vector<UnsentJob> take_failed();
   /// Ends the thread and gives back every job that is not in the segment. Again: nothing.
   std::vector<UnsentJob> close();
@@ -151,13 +151,13 @@ class OJS_SHM_API LocalBuffer {
 struct ResilienceOptions {
   RetryOnFull retry = {};
   std::shared_ptr<CircuitBreaker> breaker = nullptr;  ///< none: always asks
-  std::shared_ptr<LocalBuffer> buffer = nullptr;      ///< none: a refusal comes to the caller
+  std::shared_ptr<LocalBuffer> buffer = nullptr;      ///< none: the caller gets the refusal
   std::shared_ptr<Clock> clock = host_clock();
 };
 
-/// A Producer that does about refusals what its options say: retries, then the buffer, then the
-/// error. An open breaker ends the retries. One thread at a time; breaker and buffer may be shared
-/// with others.
+/// A Producer that answers refusals as its options say: retries, then the buffer, then the error.
+/// An open breaker ends the retries. One thread at a time; several producers may share a breaker
+/// and a buffer.
 class OJS_SHM_API ResilientProducer {
  public:
   struct Receipt {
@@ -174,8 +174,8 @@ class OJS_SHM_API ResilientProducer {
   ~ResilientProducer();
 
   /// Blocks for the pauses of its retries. Errors: those of Producer::enqueue. Behind buffered jobs
-  /// of its queue a job is buffered without being looked at; LocalBuffer::take_failed() has it when
-  /// something is wrong with it.
+  /// of its queue a job is buffered unchecked; if something is wrong with it,
+  /// LocalBuffer::take_failed() has it.
   Result<Receipt> enqueue(const JobSpec& job);
   Result<BatchReceipt> enqueue_batch(std::span<const JobSpec> jobs);
 

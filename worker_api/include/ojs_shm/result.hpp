@@ -43,8 +43,8 @@ enum class Code : std::uint8_t {
 /// The short stable name of a code, such as "not_found".
 OJS_SHM_API std::string_view code_name(Code code) noexcept;
 
-/// What went wrong, for a person (message) and for a program (the rest; 0 or empty where it has no
-/// meaning).
+/// What went wrong, for a person (message) and for a program (the rest; 0 or empty where it does
+/// not apply).
 struct Error {
   Code code = Code::kInternal;
   std::string message = {};

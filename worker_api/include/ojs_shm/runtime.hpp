@@ -59,8 +59,8 @@ class OJS_SHM_API Runtime {
   /// type.
   Status handle(std::string type, Handler handler,
                 std::optional<std::int64_t> default_priority = {});
-  /// Around every handler; complete before run(). An exception that is a middleware's own, and not
-  /// its handler's, is recorded with the code "middleware_error".
+  /// Around every handler; complete before run(). An exception of a middleware itself, not of the
+  /// handler, is recorded with the code "middleware_error".
   HandlerChain& middleware() noexcept;
   /// Returns after stop(): no new fetches, running handlers finish or are given back at the end of
   /// the grace time.

@@ -57,11 +57,11 @@ class OJS_SHM_API Segment {
   /// Makes the segment whole or not at all. Errors: kInUse (exists), kNoSpace, kInvalid,
   /// kPermission.
   static Result<Segment> create(const SegmentName& name, const SegmentOptions& options);
-  /// Maps read-only, is no member, takes no lock. Only Observer can be made from it.
+  /// Maps read-only, is not a member, takes no lock. Only Observer can be made from it.
   static Result<Segment> observe(const SegmentName& name);
-  /// A copy of a segment's file, for a look after a crash: the file is only read, no process counts
-  /// as alive, and the time is that of its last trace. Only Observer can be made from it. Errors:
-  /// kCannotAttach, kOtherFormat, kPermission.
+  /// Opens a copy of a segment's file, to look at it after a crash: the file is only read, every
+  /// process counts as dead, and the time is that of its last trace. Only Observer can be made from
+  /// it. Errors: kCannotAttach, kOtherFormat, kPermission.
   static Result<Segment> examine(const std::string& path);
 
   std::string_view convention() const;

@@ -16,8 +16,8 @@ namespace ojs_shm {
 inline constexpr std::uint32_t kExportVersion = 2;
 
 /// A segment's queues, pools of workers, limits, default priorities and jobs as lines of JSON,
-/// without line ends; the format stands in docs/export.md. Only looks, so also of a segment that is
-/// read-only here. Exact in a quiet segment; else each job is as it was at some instant.
+/// without line ends; docs/export.md has the format. Only reads, so it also works on a segment that
+/// is mapped read-only. Exact in a quiet segment; else each job is as it was at some instant.
 /// Ends with the first error that `line` returns.
 OJS_SHM_API Status export_segment(const Segment& segment,
                                   const std::function<Status(std::string_view line)>& line);
@@ -48,10 +48,10 @@ class OJS_SHM_API Import {
   ~Import();
 
   /// The first line of an export first. Errors: kInvalid (the line is at fault), kOtherFormat (the
-  /// first line is not one of an export, or of one that this library cannot read), kTooLarge,
+  /// first line is not an export's, or that of an export that this library cannot read), kTooLarge,
   /// kSegmentFull. The message names the line.
   Status take(std::string_view line);
-  /// After the last line: the jobs without a priority, so that they stand behind the others.
+  /// After the last line: puts in the jobs without a priority, so that they are behind the others.
   /// Errors: as above; what is left is put in by the next call.
   Status finish();
   const ImportReport& report() const;

@@ -14,7 +14,7 @@ namespace ojs_shm {
 
 struct JobSpec;
 
-/// What a new job does when another of its key is in its way.
+/// What happens to a new job when another job of its key is in its way.
 enum class OnConflict : std::uint8_t {
   kReject = 0,   ///< it is refused: kDuplicate
   kIgnore = 1,   ///< nothing is stored, and the other's id is returned
@@ -46,7 +46,7 @@ class OJS_SHM_API JobUnique {
   /// The key is the first half of the SHA-256 of the canonical JSON of type, queue, args and meta as
   /// far as the policy counts them. Source: ojs-unique-jobs 4, RFC 8785. Looks at the spec's type,
   /// queue, args and extra alone. Errors: kInvalid (a member of args_keys or meta_keys that the job
-  /// does not have; args or extra that are no JSON; no states; a period above 200 years).
+  /// does not have; args or extra that are not JSON; no states; a period above 200 years).
   static Result<JobUnique> of(const JobSpec& job, const UniquePolicy& policy);
   /// The same of a policy in JSON: `{"keys": ["type", "args"], "period": "PT1H", ...}`. Errors:
   /// kInvalid, subject the member.
@@ -54,7 +54,7 @@ class OJS_SHM_API JobUnique {
   /// 64 digits: the whole SHA-256.
   std::string key() const;
   OnConflict on_conflict() const;
-  /// But for what it counts, which the key has.
+  /// The policy without the members that it counts, which are only in the key.
   UniquePolicy policy() const;
 
   /// For the library alone.

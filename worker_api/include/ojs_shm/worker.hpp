@@ -23,8 +23,7 @@ struct JobOfWorkflow;
 }
 
 /// A job that this process holds. The views stay valid until the Job is fetched into again or
-/// destroyed. Destroying a Job does not give it back; ack, nack or requeue do, and so does the
-/// holder's death.
+/// destroyed. Destroying a Job does not give it back; ack, nack, requeue and the holder's death do.
 class OJS_SHM_API Job {
  public:
   std::string_view id() const { return id_.view(); }
@@ -51,10 +50,10 @@ class OJS_SHM_API Job {
   /// True once the job was cancelled, or is no longer held here. One load. Thread-safe.
   bool cancel_requested() const;
   /// Of a job that belongs to a workflow, else empty: the workflow's id, and the results of the
-  /// jobs that this one comes after, a JSON array. Looked up when it is asked for.
+  /// jobs that this job comes after, a JSON array. Each call looks them up.
   std::string workflow_id() const;
   std::string parent_results() const;
-  /// Of a job that a cron enqueued, while there is that cron; else empty. Looked up likewise.
+  /// Of a job that a cron enqueued, while that cron exists; else empty. Each call looks it up.
   std::string cron_name() const;
 
  private:
@@ -78,7 +77,7 @@ struct Failure {
   std::string_view code = "error";
   std::string_view message = {};
   std::string_view type = {};     ///< the class of the error; empty: the code
-  std::string_view details = {};  ///< empty or JSON, not looked at
+  std::string_view details = {};  ///< empty or JSON, not checked
   bool retryable = true;
   /// Until when no job begins that has the same limit as this one (JobSpec::limit), Unix time in ms:
   /// what the service behind it asked for, such as a 429's Retry-After. 0, a time that is past, and a
@@ -108,23 +107,22 @@ enum class QueueStrategy : std::uint8_t {
 };
 
 struct WorkerOptions {
-  /// one that does not exist yet is made by its first job
+  /// a queue that does not exist yet is made by its first job
   std::vector<std::string> queues = {"default"};
   std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
   /// how long an empty fetch spins before it sleeps; 0: adaptive
   std::uint32_t spin_us = 0;
-  /// jobs survive this process's death until their lease ends (for work done elsewhere)
+  /// its jobs survive this process's death until their lease ends (for work done elsewhere)
   bool lease_owned = false;
   QueueStrategy strategy = QueueStrategy::kStrict;
   /// kWeighted: one for each queue, 1 to 1,000; empty: all alike
   std::vector<std::uint32_t> weights = {};
-  /// The pool whose queues and strategy it serves, whatever stands above. Empty: pool `default`, if
-  /// there is one.
+  /// The pool whose queues and strategy replace those above. Empty: pool `default`, if it exists.
   std::string pool = {};
   std::uint32_t concurrency = 0;  ///< jobs that this handle has at once; 0: as many as it fetches
-  /// Registers a worker under this id, which operators see and direct; handles of one id are one worker.
-  /// It gives a sign of life with each fetch, heartbeat, progress and beat(); after 30 s without, its
-  /// jobs go to others. Empty: none.
+  /// Registers a worker under this id, which operators see and direct; handles of the same id are
+  /// one worker. Each fetch, heartbeat, progress and beat() is a sign of life; after 30 s without
+  /// one, its jobs go to other workers. Empty: it is not registered.
   std::string id = {};
   std::string labels = {};  ///< of that worker: a JSON object
   /// jobs that all handles of that id have at once; 0: this handle's `concurrency`
@@ -140,24 +138,24 @@ class OJS_SHM_API Worker {
   static Result<Worker> attach(const SegmentName& name, const WorkerOptions& options);
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;
-  ~Worker();  ///< what this handle still holds goes back to the front of its level
+  ~Worker();  ///< gives jobs that it still holds back to the front of their levels
 
-  /// The best available job, into `job` (whose buffers are used again). Errors: kEmpty (also with
-  /// as many jobs in hand as `concurrency` says, and when it is quiet), kClosed (also when it was told to
+  /// Fetches the best available job into `job`, whose buffers are reused. Errors: kEmpty (also when
+  /// this handle holds `concurrency` jobs, and when it is quiet), kClosed (also when it was told to
   /// terminate), kNotFound (its pool was removed).
   Status try_fetch(Job& job);
-  /// Waits up to `timeout` for one; spins first, then sleeps. Errors: kTimeout, kClosed (also after
-  /// interrupt()), kCannotAttach once the segment's file is gone.
+  /// Waits up to `timeout` for a job; spins first, then sleeps. Errors: kTimeout, kClosed (also
+  /// after interrupt()), kCannotAttach once the segment's file is gone.
   Status fetch(Job& job, std::chrono::milliseconds timeout);
-  /// Up to `count` best jobs, in order. Empty when there is none.
+  /// Fetches up to `count` of the best jobs, in order. Empty: there is none.
   Result<std::vector<Job>> fetch_batch(std::size_t count, std::chrono::milliseconds timeout = {});
-  /// As many as there are places in `into`, whose buffers are used again; returns how many.
+  /// Fetches at most into.size() jobs into `into`, whose buffers are reused; returns how many.
   Result<std::size_t> fetch_batch(std::span<Job> into, std::chrono::milliseconds timeout = {});
-  /// active -> completed. `result` is JSON or empty, not looked at. Errors: kEmpty (as of all that
-  /// follow: the handle holds no job), kLost, kTooLarge, kSegmentFull (the job stays active).
+  /// active -> completed. `result` is JSON or empty, not checked. Errors: kEmpty (here and in the
+  /// calls that follow: `job` holds no job), kLost, kTooLarge, kSegmentFull (the job stays active).
   Status ack(Job& job, std::string_view result = {});
-  /// Acks each of them without a result, at one time. A job that is no longer held is passed over
-  /// and named. Errors: kEmpty (one of the handles holds no job; none was acked).
+  /// Acks each job without a result, all at the same time. Skips jobs that are no longer held, and
+  /// lists them. Errors: kEmpty (one of `jobs` holds no job; none was acked).
   Result<AckedBatch> ack_batch(std::span<Job> jobs);
   /// active -> retryable or discarded, by the job's policy. Errors: kLost.
   Result<NackOutcome> nack(Job& job, const Failure& failure);
@@ -166,16 +164,17 @@ class OJS_SHM_API Worker {
   /// Extends the lease from now by `lease_ms` (0: its present length); returns its new end. Errors:
   /// kLost.
   Result<std::uint64_t> heartbeat(Job& job, std::uint32_t lease_ms = 0);
-  /// 0..1. Renews the lease. A report behind the last one of its attempt changes nothing else, and
-  /// is no error. Errors: kLost.
+  /// 0..1. Renews the lease. A fraction below the attempt's last one changes nothing else, and
+  /// is not an error. Errors: kLost.
   Status progress(Job& job, double fraction);
-  /// The same with a text for people and JSON for programs, or empty; they take the place of those
-  /// before. `data` is not looked at. Errors: also kTooLarge, kSegmentFull (the fraction alone is kept).
+  /// The same with a text for people and JSON for programs; they replace the earlier ones, also
+  /// when empty. `data` is not checked. Errors: also kTooLarge, kSegmentFull (only the fraction is
+  /// kept).
   Status progress(Job& job, double fraction, std::string_view message, std::string_view data = {});
   /// Of a handle with an id: a sign of life, also while its thread works on a job. Thread-safe.
   void beat();
-  /// What an operator has asked of it. A quiet handle fetches nothing (kEmpty, kTimeout), and one that is
-  /// to terminate gets kClosed. Thread-safe.
+  /// What an operator has asked of it. A quiet handle fetches nothing (kEmpty, kTimeout); a handle
+  /// that was told to terminate gets kClosed. Thread-safe.
   WorkerDirective directive() const;
   /// A descriptor that is readable while a job may be waiting; for poll and epoll. Read or call
   /// try_fetch to re-arm.

@@ -15,7 +15,7 @@ namespace ojs_shm {
 /// How a pool of workers chooses among its queues. Source: fair scheduling 7.
 enum class PoolStrategy : std::uint8_t {
   kStrict = 0,      ///< at each fetch from left to right
-  kRoundRobin = 1,  ///< one job of each queue in a cycle; a queue without a job gives its turn away
+  kRoundRobin = 1,  ///< one job of each queue in a cycle; a queue without a job passes its turn on
   /// as often in a cycle as its weight says; while it has jobs, at most W - weight others come
   /// between
   kWeighted = 2,

@@ -41,8 +41,8 @@ struct WorkflowSpec {
   StepCondition when = StepCondition::kSuccess;   ///< of a step of a graph
   /// Of a batch: at most one job each; at least one of the three.
   std::vector<WorkflowSpec> on_complete = {}, on_success = {}, on_failure = {};
-  /// Of a part that is no job: what its jobs have that say nothing themselves. The tenant comes into
-  /// their meta as well.
+  /// Of a part that is not a job: the defaults of its jobs. The tenant is stored in their meta as
+  /// well.
   std::optional<std::int64_t> priority = {};
   std::string_view queue = {}, tenant = {};
   std::string_view id = {};  ///< of the whole: empty, or a UUIDv7 in lower case
@@ -66,7 +66,7 @@ enum class StepState : std::uint8_t {
 /// "waiting", "pending", ...
 OJS_SHM_API std::string_view step_state_name(StepState state) noexcept;
 
-/// One part of a workflow as it stands. A part of parts has no job.
+/// One part of a workflow as it is now. A part that consists of parts has no job.
 struct WorkflowStep {
   WorkflowKind kind = WorkflowKind::kJob;
   StepState state = StepState::kWaiting;
@@ -80,7 +80,7 @@ struct WorkflowStep {
   std::vector<WorkflowStep> steps;  ///< callbacks at the end
 };
 
-/// A copy of everything the segment knows of one workflow.
+/// A copy of everything that the segment knows about one workflow.
 struct WorkflowInfo {
   std::string id;
   WorkflowState state = WorkflowState::kRunning;
@@ -92,7 +92,7 @@ struct WorkflowInfo {
   const std::string& name() const { return root.name; }
 };
 
-/// Which workflows are asked for; all of it must hold.
+/// Chooses workflows; all conditions must hold.
 struct WorkflowFilter {
   std::optional<WorkflowState> state = {};
   std::string name = {};                   ///< empty: any
