@@ -196,7 +196,7 @@ TEST(CliOrder, SUM_05_an_unknown_key_is_an_error_with_file_and_line) {
            {"[queues.mail]\n\nshards = 17\n", ":3:", "shards must be an integer from 1 to 16"},
            {"[queues.mail]\n\nshards = 0\n", ":3:", "shards must be an integer from 1 to 16"},
            {"[queues.mail.level_weights]\n1 = 1\n0 = 0\n", ":3:", "level_weights.0 must be"},
-           {"[queues.mail.level_weights]\n1 = 1\nfoo = 1\n", ":3:", "'foo' is no priority"},
+           {"[queues.mail.level_weights]\n1 = 1\nfoo = 1\n", ":3:", "'foo' is not a priority"},
            {"[queues.mail]\naging = {}\nlevel_weights = {\"0\" = 1}\n",
             ":3:", "both ageing and level weights"},
            {"[aging]\n[queues.mail]\nlevel_weights = {\"0\" = 1}\n",

@@ -158,7 +158,7 @@ TEST(CliSegments, a_directory_that_is_not_there_is_no_empty_one) {
     EXPECT_NE(member(listed.err, "error.message").find(dir), std::string::npos) << listed.err;
     const Finished attached = run({program("ojs-shm"), "stats", "--dir", dir});
     EXPECT_EQ(attached.exit_code, 3);
-    EXPECT_NE(attached.err.find("which is no directory"), std::string::npos) << attached.err;
+    EXPECT_NE(attached.err.find("which is not a directory"), std::string::npos) << attached.err;
   }
   EXPECT_EQ(run({program("ojs-shm"), "segments", "--dir", folder.path()}).exit_code, 0);
 }

@@ -72,7 +72,7 @@ std::string pace_object(const std::string& text, std::string_view more,
   if (slash == std::string::npos)
     shell::refuse(
         Code::kInvalid,
-        fmt::format("'{}' is no rate; write N/PERIOD, such as 100/minute or 100/PT1M", text));
+        fmt::format("'{}' is not a rate; write N/PERIOD, such as 100/minute or 100/PT1M", text));
   const std::string most = text.substr(0, slash);
   return object([&](json::ObjectWriter& writer) {
     json::check(most).ok() ? writer.value("limit", most) : writer.text("limit", most);

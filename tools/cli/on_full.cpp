@@ -20,7 +20,7 @@ std::uint32_t count_of(const std::string& name, const std::string& text) {
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (fault != std::errc() || end != text.data() + text.size() || count == 0) {
     shell::refuse(Code::kInvalid,
-                  fmt::format("--on-full: {}={} is no number of at least 1", name, text));
+                  fmt::format("--on-full: {}={} is not a number of at least 1", name, text));
   }
   return count;
 }

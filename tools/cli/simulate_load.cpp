@@ -29,8 +29,8 @@ double number_of(const std::string& name, const std::string& text, double least,
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc() || end != text.data() + text.size() ||
       !(number >= least && number <= most)) {
-    refuse(Code::kInvalid,
-           fmt::format("--synthetic: {}={} is no number from {} to {}", name, text, least, most));
+    refuse(Code::kInvalid, fmt::format("--synthetic: {}={} is not a number from {} to {}", name,
+                                       text, least, most));
   }
   return number;
 }

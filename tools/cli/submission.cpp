@@ -52,7 +52,8 @@ std::string retry_object(const std::string& text) {
       } else if (json::check(value)) {
         writer.value(name->member, value);
       } else {
-        shell::refuse(Code::kInvalid, fmt::format("--retry: {}={} is no value", name->flag, value));
+        shell::refuse(Code::kInvalid,
+                      fmt::format("--retry: {}={} is not a value", name->flag, value));
       }
     }
   });
@@ -117,7 +118,7 @@ std::string unique_object(const SubmissionFlags& flags) {
   if (whole && more)
     shell::refuse(Code::kInvalid,
                   "give --unique as a JSON object or the flags beside it, not both");
-  if (whole && !json::check(flags.unique)) shell::refuse(Code::kInvalid, "--unique is no JSON");
+  if (whole && !json::check(flags.unique)) shell::refuse(Code::kInvalid, "--unique is not JSON");
   if (whole) return flags.unique;
   if (flags.unique.empty())
     shell::refuse(Code::kInvalid, "what makes a job unique needs --unique, such as --unique args");
@@ -181,7 +182,7 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
     if (!flags.rate_limit.empty()) writer.open("rate_limit") += limit_object(flags.rate_limit);
     if (wants_unique(flags)) writer.value("unique", unique_object(flags));
     if (!flags.meta.empty()) {
-      if (!json::check(flags.meta)) shell::refuse(Code::kInvalid, "--meta is no JSON");
+      if (!json::check(flags.meta)) shell::refuse(Code::kInvalid, "--meta is not JSON");
       writer.value("meta", flags.meta);
     }
     if (flags.pending) writer.boolean("pending", true);

@@ -48,7 +48,7 @@ const CLI::Validator kFailureStatus(
           text.size() <= 3 && text.find_first_not_of("0123456789") == std::string::npos &&
           text.find_first_not_of('0') != std::string::npos && std::stoi(text) <= 255;
       return possible ? std::string()
-                      : fmt::format("\"{}\" is no exit code of a failure: 1 to 255", text);
+                      : fmt::format("\"{}\" is not an exit code of a failure: 1 to 255", text);
     },
     "");
 

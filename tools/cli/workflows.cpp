@@ -148,7 +148,7 @@ int list_workflows(const Request& request, const ListOptions& options) {
     if (workflow_state_name(state) == options.state) filter.state = state;
   if (!options.state.empty() && !filter.state)
     shell::refuse(Code::kInvalid,
-                  fmt::format("'{}' is no state of a workflow: running, completed, failed or "
+                  fmt::format("'{}' is not a state of a workflow: running, completed, failed or "
                               "cancelled",
                               options.state));
   const Observer observer = must(Observer::attach(request.where));

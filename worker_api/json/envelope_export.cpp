@@ -103,7 +103,7 @@ void read_members(std::string_view object, std::string_view what,
     const auto field = std::find_if(fields.begin(), fields.end(),
                                     [&](const auto& f) { return f.name == member.name; });
     if (field == fields.end())
-      complaint.about(member.name, fmt::format("is no member of {}", what));
+      complaint.about(member.name, fmt::format("is not a member of {}", what));
     if (complaint.raised()) return;
     field->take(target, member, complaint);
     if (complaint.raised()) return;

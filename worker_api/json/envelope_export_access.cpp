@@ -24,7 +24,7 @@ bool each_member(std::string_view what, std::string_view object, Complaint& comp
   }
   for (const Member& member : json::members_of(object)) {
     if (!take(member) && !complaint.raised())
-      complaint.about(member.name, "is no member of " + std::string(what));
+      complaint.about(member.name, "is not a member of " + std::string(what));
     if (complaint.raised()) return false;
   }
   return true;

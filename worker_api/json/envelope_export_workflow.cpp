@@ -88,7 +88,7 @@ ExportedMember read_member(std::string_view object, Complaint& complaint) {
       else
         complaint.raise(job.error());
     } else {
-      complaint.about(member.name, "is no member of a workflow's member");
+      complaint.about(member.name, "is not a member of a workflow's member");
     }
     if (complaint.raised()) break;
   }
@@ -148,7 +148,7 @@ Result<ExportLine> read_exported_workflow(std::string_view object) {
           if (complaint.raised()) break;
         }
       } else if (!complaint.raised()) {
-        complaint.about(member.name, "is no member of workflow");
+        complaint.about(member.name, "is not a member of workflow");
       }
       if (complaint.raised()) break;
     }

@@ -109,7 +109,7 @@ Status TraceReader::take_pool(std::string_view object) {
       if (member.name != name) continue;
       const auto given = json::integer_of(member.value);
       if (!given || *given < 0 || *given > kMostWorkers)
-        return wrong("pool." + member.name + " is no count");
+        return wrong("pool." + member.name + " is not a count");
       *number = static_cast<std::uint32_t>(*given);
     }
     if (member.name != "settings") continue;
@@ -137,7 +137,7 @@ Status TraceReader::take(std::string_view line) {
   const json::Member& first = members.front();
   if (!headed_) {
     if (first.name != "ojs_shm_trace")
-      return wrong("this is no trace: its first line has no ojs_shm_trace");
+      return wrong("this is not a trace: its first line has no ojs_shm_trace");
     if (json::integer_of(first.value) != kTraceVersion)
       return Error{Code::kOtherFormat,
                    "this is a trace of version " + std::string(first.value) + ", not 1",

@@ -40,7 +40,7 @@ class SettingsReader {
       else
         complaint_.about(
             member.name,
-            "is no setting of a queue; there are paused, backpressure, aging, level_weights, "
+            "is not a setting of a queue; there are paused, backpressure, aging, level_weights, "
             "shards, tenant_fairness");
       if (complaint_.raised()) return complaint_.error();
     }

@@ -274,7 +274,7 @@ Status check_policy(const UniquePolicy& policy) {
   if (policy.states == 0) return invalid("unique.states", "must name at least one state");
   if (policy.period_ms > kLongest) return invalid("unique.period", "may be 200 years at most");
   if (static_cast<unsigned>(policy.on_conflict) > 3)
-    return invalid("unique.on_conflict", "is no way to deal with a conflict");
+    return invalid("unique.on_conflict", "is not a way to deal with a conflict");
   return {};
 }
 

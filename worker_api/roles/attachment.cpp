@@ -71,7 +71,7 @@ Error no_segment(const SegmentName& name) {
                     "` removes the link, or choose another --name";
   } else {
     error.message += folder ? "; start one: ojs-shm-broker --name " + name.name + where
-                            : ", which is no directory";
+                            : ", which is not a directory";
   }
   return error;
 }

@@ -57,7 +57,8 @@ void read_pace(std::string_view name, std::string_view value, std::string_view m
     else if (member.name == more)
       extra = member.value;
     else
-      complaint.about(path, "is no setting of it; there are limit, period, " + std::string(more));
+      complaint.about(path,
+                      "is not a setting of it; there are limit, period, " + std::string(more));
     if (complaint.raised()) return;
   }
   if (!limit || *limit == 0)
@@ -118,7 +119,7 @@ void read_member(JobLimit& read, const Member& member, std::optional<std::uint32
                            member.value);
   } else {
     complaint.about("rate_limit." + member.name,
-                    "is no setting of a limit; there are key, concurrency, rate, throttle, "
+                    "is not a setting of a limit; there are key, concurrency, rate, throttle, "
                     "on_limit");
   }
 }

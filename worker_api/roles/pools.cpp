@@ -228,7 +228,7 @@ std::string_view noun_of(Pool pool) {
     case Pool::kLevels: return "levels";
     case Pool::kQueues: return "queues";
     case Pool::kParts: return "sets of rings for shards and rates of ageing";
-    case Pool::kIds: return "places for brought ids";
+    case Pool::kIds: return "places for client-supplied ids";
     case Pool::kHandles: return "handles";
     case Pool::kProcesses: break;
   }

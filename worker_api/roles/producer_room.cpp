@@ -22,8 +22,8 @@ Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_
   if (outcome == Outcome::kBusy && unique)
     return {.code = Code::kTimeout,
             .message =
-                "another process is in the middle of changing a job of the same unique key, "
-                "and stands still or has died of it: nothing was stored, ask again",
+                "another process was changing a job of the same unique key and has stopped or "
+                "died; nothing was stored: try again",
             .subject = "unique"};
   const bool bounded = (store().queue(queue).flags.load() & engine::kBounded) != 0;
   if (outcome == Outcome::kBusy && bounded)  // a stopped process is in the middle of a drop

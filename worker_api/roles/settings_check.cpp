@@ -134,7 +134,7 @@ Result<std::int64_t> named_priority(engine::Convention convention, std::string_v
     names += (names.empty() ? "" : ", ") + std::string(known.name) + " (" +
              std::to_string(known.priority) + ")";
   return Error{Code::kInvalid,
-               "'" + std::string(name) + "' is no priority of convention '" +
+               "'" + std::string(name) + "' is not a priority of convention '" +
                    std::string(engine::info(convention).name) + "': use a number or one of " +
                    names,
                "priority",

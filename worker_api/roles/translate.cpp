@@ -185,10 +185,8 @@ std::string tenant_of(const JobSpec& spec) {
 
 Error just_brought(std::string_view what) {
   return {.code = Code::kTimeout,
-          .message = "another process is in the middle of bringing a job with the same id (" +
-                     std::string(what) +
-                     "), and stands still or has died of it: whether there will be one is open, "
-                     "ask again",
+          .message = "another process was enqueueing a job with the same id (" + std::string(what) +
+                     ") and has stopped or died; that job may or may not exist: try again",
           .subject = "id"};
 }
 

@@ -185,7 +185,7 @@ class PoolReader {
         if (!complaint_.raised()) read_prevention(each);
     } else {
       complaint_.about(member.name,
-                       "is no setting of a pool; there are name, queues, strategy, concurrency, "
+                       "is not a setting of a pool; there are name, queues, strategy, concurrency, "
                        "weights, isolated, "
                        "starvation_prevention");
     }

@@ -59,7 +59,8 @@ Outcome call(const HandlerChain& chain, const Handler& handler, JobContext& cont
   } catch (const std::exception& thrown) {
     return {{}, failure(code(), thrown.what(), true), boost::core::demangle(typeid(thrown).name())};
   } catch (...) {
-    return {{}, failure(code(), "the handler threw something that is no std::exception", true), {}};
+    return {
+        {}, failure(code(), "the handler threw something that is not a std::exception", true), {}};
   }
 }
 

@@ -21,7 +21,7 @@ namespace ojs_shm {
 struct QueueSettings {
   std::optional<std::uint64_t> max_depth = {};       ///< jobs; 0: unbounded
   std::optional<std::uint64_t> max_size_bytes = {};  ///< stored bytes of the bodies; 0: unbounded
-  std::optional<bool> paused = {};                   ///< a paused queue accepts jobs, hands none out
+  std::optional<bool> paused = {};  ///< a paused queue accepts jobs, hands none out
   std::optional<AgingSettings> aging = {};
   std::optional<std::vector<LevelWeight>> level_weights = {};  ///< empty: strict
   std::optional<std::uint32_t> shards = {};                    ///< 1 to 16

@@ -65,7 +65,7 @@ class AsyncQueue:
         leaves nothing behind. None: a middleware dropped it.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
-        another process stands still in the middle of bringing the same id, or has died of it: ask again.
+        another process was enqueueing a job with the same id and has stopped or died: try again.
         """
         job = await self.middleware._pass_async(self._queue._complete(NewJob(type, input, **options)))
         if job is None:

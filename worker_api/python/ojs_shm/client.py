@@ -72,7 +72,7 @@ class Queue(Administration, Crons):
         `block_timeout`: how long to wait for room in a full queue whose strategy is block. None: a middleware dropped it.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
-        another process stands still in the middle of bringing the same id, or has died of it: ask again.
+        another process was enqueueing a job with the same id and has stopped or died: try again.
         """
         job = self.middleware._pass(self._complete(NewJob(type, input, **options)))
         if job is None:

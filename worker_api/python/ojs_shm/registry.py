@@ -88,7 +88,7 @@ def complete(job: Job, result: Any) -> None:
         try:
             encoded = to_json(result) if result is not None else b""
         except (TypeError, ValueError) as error:
-            _nack(job, f"the result is no JSON: {error}", code="invalid_result", retryable=False)
+            _nack(job, f"the result is not JSON: {error}", code="invalid_result", retryable=False)
             return
         try:
             job._ack(encoded)
