@@ -108,7 +108,8 @@ TEST(CliSetters, say_in_one_line_what_is_so_now_unless_they_are_to_be_quiet) {
     as_json.push_back("--json");
     EXPECT_EQ(lines_of(segment.cli(as_json).out).size(), 1U) << words[0];
   }
-  EXPECT_EQ(segment.cli({"limit", "rm", "k"}).out, "k has no limit until a job brings one\n");
+  EXPECT_EQ(segment.cli({"limit", "rm", "k"}).out,
+            "k has no limit until a job is enqueued with one\n");
   EXPECT_EQ(lines_of(segment.cli({"enqueue", "-t", "a", "-q"}).out).size(), 1U)
       << "an id is an answer";
 }

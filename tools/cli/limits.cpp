@@ -103,7 +103,7 @@ int set_limit(const Request& request, const SetOptions& options) {
 
 int remove_limit(const Request& request, const KeyOptions& options) {
   must(must(Admin::attach(request.where)).clear_limit(options.key));
-  told(request, "{} has no limit until a job brings one", options.key);
+  told(request, "{} has no limit until a job is enqueued with one", options.key);
   return shell::kExitOk;
 }
 
@@ -121,7 +121,7 @@ void add_limit_commands(CLI::App& app, Request& request) {
       add_command<KeyOptions>(*limit, request, "get", "One key", &get_limit);
   get->add_option("KEY", get_options->key, "The key")->required();
   const auto [remove, remove_options] = add_command<KeyOptions>(
-      *limit, request, "rm", "No limit until a job brings one", &remove_limit);
+      *limit, request, "rm", "No limit until a job is enqueued with one", &remove_limit);
   remove->add_option("KEY", remove_options->key, "The key")->required();
 
   const auto [set, options] = add_command<SetOptions>(
