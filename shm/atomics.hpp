@@ -132,8 +132,8 @@ using Word = Atomic<std::uint64_t>;
 using Half = Atomic<std::uint32_t>;
 
 /// Data that only an exclusive owner writes. Readers may look at any time and judge by the control
-/// word afterwards, so it is read and written in whole machine words, with acquire and release: who
-/// reads what a new owner wrote also finds the control word changed by which it became the owner.
+/// word afterwards, so it is read and written in whole machine words, with acquire and release: a
+/// reader of what a new owner wrote also finds the control word that made it the owner changed.
 /// No crash point: until the owner publishes the control word it is not relied on, and after that
 /// it is not written.
 template <class T>

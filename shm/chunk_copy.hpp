@@ -7,7 +7,7 @@
 
 namespace ojs_shm::shm {
 
-/// What stands in a chunk, for those who look at many of them.
+/// The contents of a chunk, for code that looks at many chunks.
 struct ChunkCopy {
   std::uint64_t cell[kCellsPerChunk];
   std::uint64_t next;

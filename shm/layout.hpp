@@ -87,7 +87,7 @@ struct Header {
 };
 
 /// One attached process. The record at index i belongs to the holder of byte kProcessByte + i of
-/// the lock file; who finds the byte free holds the proof that the process is dead. Written only
+/// the lock file; a process that locks the byte holds the proof that the owner is dead. Written only
 /// under that lock.
 struct alignas(64) ProcessRecord {
   Half live;  ///< 0 free, 1 attached

@@ -8,7 +8,7 @@ namespace ojs_shm::shm {
 
 // One name for each shared write at which a process may die. A write method of the atomics door
 // takes the point that lies right after it; docs/crash_recovery.md tells for each what is left and
-// who mends it. kNone stands where a death right after the write is the same as a death right after
+// what repairs it. kNone stands where a death right after the write is the same as a death right after
 // the write before it, and the line says why.
 // clang-format off
 #define OJS_SHM_POINTS(X)                                                                                     \

@@ -249,8 +249,8 @@ class Rings {
   }
   bool close_batch(std::uint32_t chunk, std::uint32_t ring);
   /// Takes a batch that this lane has closed back into its hands, to fill it further; false when
-  /// a lane has taken it. Its hint stays where it is, or is passed by meanwhile; closing the
-  /// batch again makes another, and who comes first takes it.
+  /// a lane has taken it. Its hint stays in the ring, or consumers pass it meanwhile; closing the
+  /// batch again makes another hint, and the first lane to reach either takes the batch.
   bool reopen_batch(Hint batch) {
     return segment_.chunk(batch.index())
         .control.cas_once(ChunkControl(ChunkState::kBatched, 0, batch.tag()).word,
@@ -276,8 +276,8 @@ class Rings {
       const std::function<void(std::uint32_t chunk, unsigned cell, std::uint64_t value)>& visit);
   /// The incarnation of each chunk that says it is linked, ~0 for the others.
   std::vector<std::uint64_t> linked_chunks() const;
-  /// Frees those that are in no ring. The rings are listed after the chunks: who links one has
-  /// named its ring before, so a ring made meanwhile loses none. Returns how many.
+  /// Frees the chunks that are in no ring. The rings are listed after the chunks: a lane that links a
+  /// chunk has named its ring before, so a ring made meanwhile loses none. Returns how many.
   std::uint32_t collect_leaks(std::vector<std::uint64_t> linked, const std::vector<RingSet*>& sets,
                               const std::vector<std::uint32_t>& roots);
   /// Whether a splice of this lane has left some since it collected them last.

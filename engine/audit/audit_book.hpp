@@ -36,7 +36,7 @@ class AuditBook {
 void audit_blocks(AuditBook& book);
 /// Whether queues follow it.
 void audit_maintenance(AuditBook& book);
-/// Permits and who holds them; jobs in lots and why.
+/// Permits and their holders; jobs in lots and the limits that hold them back.
 void audit_limits(AuditBook& book);
 /// Whom pools keep from jobs.
 void audit_pools(AuditBook& book);

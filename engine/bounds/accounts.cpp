@@ -14,8 +14,8 @@
 // Before an operation changes its tallies it keeps what they were, under a stamp: a repair that
 // finds the intent puts back those with the lane's present stamp.
 //
-// A job that counts carries a mark with its account. Who takes it out of what the bounds count
-// gives the charge back: 1. the mark says so; 2. the tally. An account goes to another tenant when
+// A job that counts carries a mark with its account. A lane that takes it out of what the bounds
+// count gives the charge back: 1. the mark says so; 2. the tally. An account goes to another tenant when
 // nothing counts in it: 1. its `reserved` is closed, so that no lane can charge it; 2. its key; 3.
 // `reserved` is opened with the first charge, so that no cas which began before 1 can succeed. One
 // lane at a time does that, else a tenant could get two.
@@ -150,7 +150,7 @@ Outcome TenantAccounts::charge_account(std::uint32_t q, TenantCharge& charge, co
     if ((reserved & kAccountClosed) != 0) continue;
     if (((reserved + account_beside(store_, at)) & kAccountMask) != 0 || account_in_use(at))
       continue;
-    // who was dead has given back in vain what we saw leave
+    // a lane that was dead has given back in vain what this lane saw leave
     if (account.epoch.load() != epoch) continue;
     AccountTally& mine = touch(at);
     // 1

@@ -67,8 +67,8 @@ Outcome Room::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::
   return Outcome::kOk;
 }
 
-/// Charges the tenants of new jobs, where they are bounded, and then the queue: so that a tenant
-/// who is full takes no room from others, not even for a moment. All or nothing.
+/// Charges the tenants of new jobs, where they are bounded, and then the queue: so that a
+/// full tenant takes no room from the other tenants, not even for a moment. All or nothing.
 Outcome Room::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
                         std::uint64_t cost, std::span<TenantCharge> charges) {
   if ((flags & kTenants) == 0) return admit(queue, mine, q, flags, cost);

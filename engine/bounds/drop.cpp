@@ -122,8 +122,8 @@ Outcome Dropping::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantC
 }
 
 /// Charges the queue for new jobs and collects the victims that make room for them, as many as are
-/// needed at each look. The caller, who has the seat afterwards when it returns kOk, commits them
-/// or gives them back.
+/// needed at each look. When it returns kOk the caller has the seat, and commits them or gives
+/// them back.
 Outcome Dropping::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
                                     std::uint64_t cost, std::span<TenantCharge> charges,
                                     std::vector<Victim>& victims) {

@@ -4,8 +4,9 @@
 #include "engine/bounds/account_look.hpp"
 #include "engine/bounds/room.hpp"
 
-// How full bounded queues are: who says it, and when. A bit of `attention` tells whether the queue
-// has warned, and who changes it by its cas tells the event, so that a crossing is told once.
+// How full bounded queues are: which lane warns, and when. A bit of `attention` tells whether the
+// queue has warned, and the lane whose cas changes it tells the event, so that a crossing is told
+// once.
 // No lane's progress depends on any of this.
 
 namespace ojs_shm::engine {

@@ -43,7 +43,7 @@ bool may_rest(RoomTicket& ticket) {
 
 }  // namespace
 
-/// Whether the hint's ticket still has an owner who waits.
+/// Whether the owner of the hint's ticket still waits.
 bool Room::still_waits(shm::Hint hint) {
   if (hint.index() >= store_.tickets.size()) return false;
   RoomTicket& ticket = store_.tickets[hint.index()];
@@ -68,9 +68,9 @@ std::uint32_t Room::first_waiting(QueueRecord& queue) {
   return kNoIndex;
 }
 
-/// Whose turn it is, where tenants are bounded: that of the first whose tenant has room; who waits
-/// for its tenant's holds up only that tenant's others. `first` came first. `passable`: a tenant of
-/// the present enqueue has none waiting.
+/// The ticket whose turn it is, where tenants are bounded: the first whose tenant has room. A ticket
+/// that waits for its tenant's room holds up only later tickets of that tenant. `first` has waited
+/// longest. `passable`: no earlier ticket waits for a tenant of the present enqueue.
 std::uint32_t Room::whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable) {
   passable = true;
   if (first == kNoIndex || (queue.flags.load() & kTenants) == 0) return first;
@@ -179,14 +179,15 @@ void Room::leave_room(std::uint32_t q, RoomPlace place) {
   }
   bool passable = true;
   const std::uint32_t turn = whose_turn(queue, first, passable);
-  if (turn == kNoIndex) return;  // all wait for their tenants' room: who makes it comes here
+  if (turn == kNoIndex)
+    return;  // all wait for their tenants' room: the lane that makes room calls this
   RoomTicket& ticket = store_.tickets[turn];
   if (call == Call::kUnlessItRests && may_rest(ticket)) return;
   if (ticket.called.exchange(1, Point::kTicketCalled) != 0 && call != Call::kAnyway) return;
   bell_.call(TicketControl(ticket.control.load()).owner());
 }
 
-/// Wakes all who wait for the queue: its rules have changed.
+/// Wakes every producer that waits for the queue: its rules have changed.
 void Room::call_all(std::uint32_t q) {
   for (std::uint32_t i = 0; i < store_.tickets.size(); ++i) {
     const TicketControl found(store_.tickets[i].control.load());

@@ -141,7 +141,7 @@ bool Search::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, L
 }
 
 /// Takes the turn that the look found, before the job: workers that look at once get turns of their
-/// own. Who dies right after it has spent a turn of its level, and nothing else.
+/// own. A lane that dies right after it has spent a turn of its level, and nothing else.
 [[gnu::noinline]] bool Search::take_turn(QueueRecord& queue, Look& look) {
   look.holds_turn = queue.turn.cas_once(look.turn, Turn(look.turn).after(look.taken).word,
                                         shm::Point::kTurnTaken);

@@ -83,7 +83,7 @@ constexpr unsigned kLotsPerKey = 8;  ///< queues in which a key can hold jobs ba
 constexpr std::uint64_t kLimitGone = 1;
 
 /// A key. All zero: no key. The name is written first and the hash last, by the holder of
-/// EngineHeader::limit_settler, who also gives it up (limit_sweep.cpp).
+/// EngineHeader::limit_settler, which also gives it up (limit_sweep.cpp).
 struct alignas(128) LimitKey {
   Word name_hash;  ///< PAIR limit-name. kLimitGone: given up
   Word name_length;

@@ -10,7 +10,8 @@
 
 namespace ojs_shm::engine {
 
-/// Makes, sets and gives up keys, one lane at a time; who dies there is relieved by its repair.
+/// Makes, sets and gives up keys, one lane at a time; the repair of a lane that dies there ends its
+/// change.
 class LimitSetter {
  public:
   explicit LimitSetter(Actor& actor) : actor_(actor), store_(actor.store()) {}

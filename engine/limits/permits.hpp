@@ -7,9 +7,10 @@
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
 
-// Who may be at work at once. A permit is a word that names its holder, a slot and the generation
-// of the job in it, and is worth something only while that job is held. No counter decides, so
-// nothing drifts: a permit whose job is no longer held is free, and the next to meet it takes it.
+// How many jobs may be at work at once. A permit is a word that names its holder, a slot and the
+// generation of the job in it, and is valid only while that job is held. No counter decides, so
+// nothing drifts: a permit whose job is no longer held is free, and the next lane to meet it takes
+// it.
 
 namespace ojs_shm::engine {
 
@@ -35,8 +36,8 @@ struct Permit {
   constexpr std::uint32_t generation() const {
     return static_cast<std::uint32_t>(GenerationBits::get(word));
   }
-  /// Taken for a job by who set the limit. It goes when the job's worker has taken one, and may
-  /// outlast the hold.
+  /// Taken for a job by the lane that set the limit. It goes when the job's worker has taken a permit
+  /// of its own, and may outlast the hold.
   constexpr bool is_adopted() const { return AdoptedBit::get(word) != 0; }
   constexpr Permit adopted() const { return Permit(word | AdoptedBit::put(1)); }
   constexpr bool names(Permit other) const { return ((word ^ other.word) >> 16) == 0; }

@@ -83,7 +83,7 @@ Mover::Mover(Store& store, std::uint32_t lane)
   if (move.counter != nullptr) (queue.*move.counter).fetch_add(1, Point::kCounterMoved);
   if (move.where == Where::kLine) job.available_at.set(now);
 
-  LimitList limits;  // 2; who holds a job back for a limit has given them already
+  LimitList limits;  // 2; a lane that holds a job back for a limit has given them already
   if (limiting() && move.held != kSlotClaimed) [[unlikely]]
     limits = give_limits(slot, job, had_permits);
 

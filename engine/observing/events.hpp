@@ -13,7 +13,7 @@ enum class EventKind : std::uint8_t {
   kNone,
   kJobEnqueued,          ///< became available
   kJobScheduled,         ///< value: due, Unix ms
-  kJobStarted,           ///< value: the WorkerKey of who took it, 0: it is not registered
+  kJobStarted,           ///< value: the WorkerKey of its worker, 0: not a registered one
   kJobCompleted,         ///< value: how long it ran, ms
   kJobFailed,            ///< value: how long it ran, ms
   kJobRetrying,          ///< value: due, Unix ms

@@ -62,7 +62,7 @@ std::vector<RecordedTransition> recent_transitions(const Store& store, std::size
           static_cast<std::uint32_t>(TransitionWords::Generation::get(words.what));
       transition.job = job.id();
       transition.queue = job.queue.get();
-      // asked after the id: who uses the slot again changes this first
+      // asked after the id: a lane that uses the slot again changes this first
       transition.known =
           job.generation.get() == generation && Control(job.control.load()).state() != kSlotFree;
       found.push_back(transition);

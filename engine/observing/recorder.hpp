@@ -25,7 +25,7 @@ struct TransitionRecord {
 static_assert(sizeof(TransitionRecord) == 16);
 
 /// Records of each lane, a power of two: 256, in a small segment fewer. Behind them lies one more,
-/// which names who took the lane, and when.
+/// which names the process that took the lane, and when.
 constexpr std::uint32_t records_per_lane(std::uint32_t slots) {
   return slots >= 16'384 ? 256 : slots >= 1'024 ? 64 : 16;
 }

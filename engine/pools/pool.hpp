@@ -128,10 +128,9 @@ struct PoolPolicy {
   /// Which of the queues gets this dispatch. `has(place)`: it may have a job. `overdue(place)`: for
   /// how long, in ms, it has been due to be served since it last was; 0: it is not.
   /// `backlog(place)`: jobs that wait there.
-  /// 1. in each round of dispatches every queue has one turn of its own, and they lie apart; 2. who
-  ///    is overdue, the longest
-  /// first; 3. the strategy. The turn of a queue without a job goes to the next. Who is overdue and
-  /// has no job after all takes no other's own turn.
+  /// 1. in each round of dispatches every queue has one turn of its own, and they lie apart; 2. the
+  /// queue that is overdue for longest; 3. the strategy. The turn of a queue without a job goes to
+  /// the next. An overdue queue that has no job after all takes no other queue's own turn.
   template <class Has, class Overdue, class Backlog>
   Choice choose(PoolTurn turn, const Has& has, const Overdue& overdue,
                 const Backlog& backlog) const {

@@ -27,7 +27,7 @@ struct PoolPlan {
 };
 std::optional<PoolPlan> pool_plan(const Store& store, std::uint32_t pool);
 
-/// Who sits in a pool, as each of them said.
+/// The workers in a pool, as each of them declared.
 struct PoolCrew {
   std::uint32_t workers = 0;
   std::uint64_t concurrency = 0;           ///< of those that have declared any

@@ -12,8 +12,8 @@
 // A fetch for a pool 1. reads which of its queues may have a job; 2. lets the strategy choose one;
 // 3. takes the turn, by one cas on the pool's word, if turns are counted; 4. fetches from that
 // queue. When it was empty after all, it chooses again without it. Turns are spent before the job
-// is claimed, so workers that look at once get turns of their own; who dies between the two has
-// spent a turn, and nothing else.
+// is claimed, so workers that look at once get turns of their own; a worker that dies between the two
+// has spent a turn, and nothing else.
 
 namespace ojs_shm::engine {
 
@@ -92,8 +92,8 @@ std::uint32_t PoolWorker::key_of_pool() const {
   return find_limit(store_, std::string(kPoolLimit).append(pool_name(store_, pool_ - 1)));
 }
 
-/// A pool may have been given a limit since this lane's last fetch began: who has claimed a job
-/// either sees that here, or its job is seen by LimitSetter::adopt().
+/// A pool may have been given a limit since this lane's last fetch began: a lane that has claimed a
+/// job either sees the limit here, or LimitSetter::adopt() sees its job.
 std::uint32_t PoolWorker::limit_now() const {
   if (pool_ == 0 ||
       (view_.pool == pool_ - 1 && store_.pools[pool_ - 1].setup.load() == view_.setup.word))

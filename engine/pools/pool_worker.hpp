@@ -40,7 +40,7 @@ class PoolWorker {
   // ---- whose turn it is
   /// The queue at which the fetch looks next; kEmpty: none has a job; kNotFound: the pool is gone.
   Outcome choose(PoolTour& tour, std::uint32_t& queue);
-  /// The last one had a job: counts for people, and for who is to be served next.
+  /// The chosen queue had a job: counts it for monitors, and for the choice of the next queue.
   void count_served(const PoolTour& tour);
   /// It had none. Whether that has been so often enough to ask if the queue is quiet.
   bool passed(PoolTour& tour);

@@ -188,7 +188,8 @@ void Pools::settle() {
   seat().leave();
 }
 
-/// Makes every queue know whose it is and whether it is counted, and wakes who may be concerned.
+/// Makes every queue know its isolating pool and whether its jobs are counted, and wakes the workers
+/// that this may concern.
 void Pools::follow() {
   std::vector<std::uint32_t> isolated(store_.max_queues(), 0);
   std::vector<bool> counted(store_.max_queues(), false), listed(store_.max_queues(), false);

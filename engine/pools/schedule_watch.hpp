@@ -9,8 +9,8 @@
 
 namespace ojs_shm::engine {
 
-/// What a supervisor notes about the queues once a second: how much they have handed out, who
-/// starves, and which pool has more than it can do. Acts on nothing. One thread.
+/// What a supervisor notes about the queues once a second: how much they have handed out, which
+/// starve, and which pool has more than it can do. Acts on nothing. One thread.
 class ScheduleWatch {
  public:
   explicit ScheduleWatch(Actor& actor) : actor_(actor), store_(actor.store()) {}

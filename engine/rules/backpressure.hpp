@@ -119,7 +119,7 @@ struct Meeting {
   std::uint32_t refused = 0;         ///< ... whose first job in the batch this is
 };
 
-/// Whether who waits is woken: not while it rests; not when it has been called already; or anyway.
+/// Whether a waiting producer is woken: not while it rests; not when it was called already; or anyway.
 enum class Call : std::uint8_t { kUnlessItRests, kUnlessCalled, kAnyway };
 
 /// 0 has warned  1 a lane may wait for room  63..8 version, moves when a lane begins to wait.

@@ -105,7 +105,7 @@ OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const Jo
   intend_nothing();
 
   OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
-  // 3. Who listens, and who sleeps.
+  // 3. Listeners are told, and a sleeper is woken.
   if (tellings_.on()) [[unlikely]]
     tell_birth(near_.number, spec.rank, form, id, Control(filling));
   bell_.wake_one(queue, near_.number);

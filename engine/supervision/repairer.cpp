@@ -287,8 +287,8 @@ std::uint32_t Repairer::repair(const Held& held) {
   std::uint32_t mended = end_intent(held);
   leave_account_seat();
   if (store_.cron_table().seat.load() == owner_) crons().end_change();
-  // 3. Everything else that names it, the longest waiting first. Its places among those who wait
-  //    for room.
+  // 3. Everything else that names it, the longest waiting first. Its places in the lines
+  //    of producers that wait for room.
   drop_tickets();
   for (const auto& [time, slot] : held) mended += let_go(slot);
   self_.counters[kRivalNamed].set(0, Point::kIntentSet);

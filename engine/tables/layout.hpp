@@ -147,7 +147,7 @@ struct JobRecord {
   Plain<std::uint16_t> queue, attempt;
   Plain<std::uint64_t> started_at, finished_at;  ///< ms, 0: none
   Plain<std::uint32_t> lease_in_force_ms;
-  Plain<std::uint32_t> pool_word;     ///< WorkerKey and pool + 1 of who has it, or had it last
+  Plain<std::uint32_t> pool_word;     ///< WorkerKey and pool + 1 of its holder, or its last one
   Plain<std::uint64_t> available_at;  ///< ms; when it last became available, or was accepted
 
   Plain<std::uint64_t> id_hi, id_lo;
@@ -277,13 +277,13 @@ struct alignas(128) QueueRecord {
   Word name_length;           ///< 0 until `name` stands there. PAIR queue-name
   /// Refill: deaths after which `reserved` may be too high
   Word refill;
-  /// Attention: who takes a job out reads it, and has something to do if it is not 0
+  /// Attention: a lane that takes a job out reads it, and has something to do if it is not 0
   Word attention;
   Word backpressure;  ///< Backpressure
   alignas(64) std::uint64_t name[16];
   Word written_off;  ///< charges in `reserved` that the dead took with them
   Word limit;        ///< key of the limit on the queue + 1, 0: none
-  /// ring of the tickets of those who wait for room + 1; 0: none ever did. PAIR ring-name
+  /// ring of the tickets of producers that wait for room + 1; 0: none ever did. PAIR ring-name
   Half room_ring;
   Half dropper;   ///< lane + 1 of the lane that drops jobs for new ones
   Word refusals;  ///< Refusals
@@ -324,8 +324,8 @@ struct alignas(128) QueueRecord {
         static_cast<std::uint16_t>(turns[cycle.bank()][at / 4].get() >> (at % 4 * 16));
     return rank < Turn::kOthers ? rank : Turn::kOthers;
   }
-  /// The parts that have rings, a bit for each. There may be gaps: who makes one may be slow, or
-  /// dead.
+  /// The parts that have rings, a bit for each. There may be gaps: the lane that makes one may be
+  /// slow, or dead.
   std::uint32_t parts(std::uint64_t with_flags) const {
     std::uint32_t parts = 1;
     for (unsigned number = 1; (with_flags & kParted) != 0 && number < kParts; ++number)
@@ -374,7 +374,7 @@ struct EngineHeader {
   std::uint32_t tickets;     ///< places for enqueues that wait for room
   alignas(64) Word telling;  ///< kTells, kListened
   Word limiting;             ///< kinds of limits that there are; only grows
-  Word strict_envelopes;     ///< 1: who reads envelopes refuses members that mean nothing
+  Word strict_envelopes;     ///< 1: readers of envelopes refuse members without a meaning
   /// may a priority change after enqueue: 1 yes, 2 no, 0 as the convention has it
   Word priority_changes;
   alignas(64) Word event_turn;  ///< pages of events handed out

@@ -21,7 +21,7 @@ using shm::Word;
 /// Waits and runs up to 4^i ms are counted in bucket i, longer ones in the last.
 constexpr unsigned kWaitBuckets = 13;
 
-/// owner of a page of waits: 63..32 uses, so that two who would take the same page cannot both  31..21 lane + 1, 0: all
+/// owner of a page of waits: 63..32 uses, so that of two lanes that take the same page one fails  31..21 lane + 1, 0: all
 /// of them  20 taken  19..8 queue  7..0 rank. 0: free.
 struct WaitOwner {
   std::uint64_t word = 0;

@@ -20,7 +20,7 @@ std::vector<QueuePart> all_parts(const Store& store);
 std::vector<shm::RingSet*> ring_sets(const Store& store);
 /// Of parts beyond the first.
 std::uint32_t parts_in_use(const Store& store);
-/// The rings of timers, of finished batches, and of those who wait for room.
+/// The rings of timers, of finished batches, and of producers that wait for room.
 std::vector<std::uint32_t> own_rings(const Store& store);
 /// All rings that stand in no set: these, and those of flows.
 std::vector<std::uint32_t> root_rings(const Store& store);

@@ -21,7 +21,7 @@ using shm::Word;
 struct FlowControl {
   std::uint64_t word = 0;
   enum State : std::uint64_t {
-    /// in no line. It has no job: who brings one puts the flow in line before that is done
+    /// in no line. It has no job: an enqueue puts the flow in line before it returns
     kIdle = 0,
     kListed = 1,  ///< the hint with its tag stands in the line of its level
     kEnding = 2   ///< as listed; a lane found it empty, and is about to take it out
@@ -42,7 +42,7 @@ struct FlowControl {
   }
   /// Its end is announced.
   constexpr FlowControl ending() const { return FlowControl(StateBits::with(word, kEnding)); }
-  /// It is not ended after all. Another word than before the announcement, for who has seen it
+  /// It is not ended after all. Another word than before the announcement, for a lane that saw it
   /// empty then may be slow.
   constexpr FlowControl taken_back() const {
     return FlowControl(TakenBack::with(StateBits::with(word, kListed), TakenBack::get(word) + 1));
@@ -51,7 +51,7 @@ struct FlowControl {
 };
 
 /// A flow. All zero is a free one. Given to another tenant when it is idle and its room is
-/// wanted: who puts a job into it at that very moment has it served there.
+/// wanted: a job that is put into it at that very moment is served there.
 struct alignas(64) FlowRecord {
   Word key;      ///< queue, part, level and tenant, mixed; 0: free
   Word control;  ///< FlowControl

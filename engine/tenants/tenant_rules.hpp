@@ -7,7 +7,7 @@
 
 #include "engine/tables/store.hpp"
 
-// What is said of a tenant of a queue: its weight among those who share, and bounds of its own.
+// What is set for a tenant of a queue: its weight among the tenants, and bounds of its own.
 
 namespace ojs_shm::engine {
 

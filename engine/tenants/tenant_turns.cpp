@@ -124,8 +124,8 @@ bool TenantTurns::first_at(QueueRecord& queue, std::uint64_t tenant, const Searc
          search.first_in_flow(level, at, found, nullptr, q, left, live);
 }
 
-/// Whether no flow of the tenant that stands in line has anything, dead or alive. What lies in
-/// another one is dead: who brings a job puts its flow in line, and then the tenant.
+/// Whether no flow of the tenant that is in line has any hint, dead or alive. Hints in other flows
+/// are dead: an enqueue puts the flow of its job in line, and then the tenant.
 bool TenantTurns::has_none(QueueRecord& queue, std::uint64_t tenant) const {
   const std::uint32_t q = store.number_of(queue);
   for (std::uint32_t left = queue.parts(queue.flags.load()); left != 0; left &= left - 1) {

@@ -5,12 +5,12 @@
 #include "engine/fetch/search.hpp"
 #include "engine/tenants/flow_line.hpp"
 
-// Tenants that share a queue across its levels: whose turn it is gives the best of its jobs, and a
-// level counts among the jobs of one tenant only. Beside the flows of their levels (flows.cpp) all
-// tenants with jobs stand in one line of the queue, each by a flow without jobs that says whose it
-// is. That line decides who is next, and nothing else: what it misses, a tenant whose turn was lost
-// by a death, or a job for which there is no flow, is served when no other tenant has a turn, and
-// the supervisor puts such tenants back in line.
+// Tenants that share a queue across its levels: the tenant that has the turn gives the best of its
+// jobs, and a level counts among the jobs of one tenant only. Beside the flows of their levels
+// (flows.cpp) all tenants with jobs are in one line of the queue, each by a flow without jobs that
+// names the tenant. That line decides which tenant is next, and nothing else. A tenant whose turn
+// was lost by a death, and a job for which there is no flow, are served when no other tenant has a
+// turn, and the supervisor puts such tenants back in line.
 
 namespace ojs_shm::engine {
 

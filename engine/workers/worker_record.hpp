@@ -8,7 +8,7 @@
 #include "shm/atomics.hpp"
 #include "shm/bits.hpp"
 
-// Workers that said who they are. Offsets only, no behaviour.
+// Registered workers. Offsets only, no behaviour.
 
 namespace ojs_shm::engine {
 
@@ -27,7 +27,7 @@ constexpr std::uint32_t workers_for(std::uint32_t slots) {
 /// What an operator asks of a worker.
 enum class WorkerOrder : std::uint8_t { kRunning, kQuiet, kTerminate };
 
-/// Who has a job, in JobRecord::pool_word, and by which number a worker is known:
+/// The worker that holds a job, in JobRecord::pool_word; the number by which a worker is known:
 /// 31..19 life of the record  18..8 its place + 1, 0: no registered worker  7 kForClient  6..0 pool + 1
 struct WorkerKey {
   std::uint32_t word = 0;
@@ -44,12 +44,12 @@ struct WorkerKey {
   bool operator==(const WorkerKey&) const = default;
 };
 constexpr std::uint32_t pool_of_word(std::uint32_t pool_word) { return pool_word & 0x7F; }
-/// Its holder fetched it for a client, who has not got it while the holder is a lane.
+/// Its holder fetched it for a client, which has not got it while the holder is a lane.
 constexpr std::uint32_t kForClient = 0x80;
 
 enum class WorkerPhase : std::uint8_t {
   kFree,
-  kTaken,     ///< a lane writes who it is; a death frees it
+  kTaken,     ///< a lane writes its id; a death frees it
   kAlive,     ///< a worker
   kChanging,  ///< the same, while a lane writes what it says of itself; a death empties that
   kGone,      ///< a worker that has ended: free, and still readable
