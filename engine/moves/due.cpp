@@ -12,6 +12,11 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
+namespace {
+/// Until when a job that is due is looked at again while the segment is in maintenance.
+constexpr std::uint64_t kMaintainedMs = 1000;
+}  // namespace
+
 bool Changer::promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
   Control held;
   if (!hold(Event::kDue, slot, before, held)) return false;
@@ -54,6 +59,8 @@ std::uint64_t Changer::tend(std::uint32_t slot, std::uint32_t generation, std::u
     case kSlotRetryable:
       if (expired && before.state() == kSlotScheduled)
         return expire(slot, job, before, now) ? 0 : now + 1;
+      if (due <= now && MaintenanceWord(store_.header().maintenance.load()).on())
+        return now + kMaintainedMs;
       if (due <= now) return promote(slot, job, before, now) && expires == 0 ? 0 : now + 1;
       return expires != 0 && before.state() == kSlotScheduled ? std::min(due, expires) : due;
     case kSlotAvailable:

@@ -86,6 +86,8 @@ class CronReader {
       read_text(member, text_.expression);
     } else if (member.name == "timezone") {
       read_text(member, text_.timezone);
+      if (!fault_ && text_.timezone.empty())
+        fault_ = invalid("timezone", "timezone must be a name such as Europe/Berlin, or left out");
     } else if (member.name == "description") {
       read_text(member, text_.description);
     } else if (member.name == "enabled") {

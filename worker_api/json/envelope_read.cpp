@@ -29,13 +29,14 @@ using json::settle;
 constexpr std::uint32_t kMaxMs = std::numeric_limits<std::uint32_t>::max();
 
 // The system's own members: a client that sends a job back as it received it must not change them.
-constexpr std::array<std::string_view, 28> kManaged = {
+constexpr std::string_view kManaged[] = {
     "dead_letter",       "discard_reason",    "state",          "attempt",      "created_at",
     "enqueued_at",       "started_at",        "completed_at",   "cancelled_at", "discarded_at",
     "next_attempt_at",   "worker_id",         "result",         "error",        "errors",
     "progress",          "progress_message",  "progress_data",  "progress_at",  "retry_delay_ms",
     "previous_state",    "workflow_id",       "parent_results", "cron_name",    "result_stored_at",
-    "result_expires_at", "result_size_bytes", "result_pruned"};
+    "result_expires_at", "result_size_bytes", "result_pruned",  "activated_at", "re_enqueued_at",
+    "deduplicated",      "unique_key",        "unique_policy",  "unique_until"};
 
 // Members that mean something to clients and stay with the job as they are.
 constexpr std::array<std::string_view, 2> kMeaningful = {"schema", "traceparent"};
@@ -119,7 +120,7 @@ class EnvelopeReader {
 
   void read_top_level(const Member& member) {
     if (take_if_known(top_level_fields(), member) || take_if_known(option_fields(), member)) return;
-    if (std::ranges::find(kManaged, member.name) != kManaged.end()) return;
+    if (std::ranges::find(kManaged, member.name) != std::end(kManaged)) return;
     if (std::ranges::find(kMeaningful, member.name) == kMeaningful.end())
       unknown_.push_back(member.name);
     keep(member);

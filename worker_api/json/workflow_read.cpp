@@ -146,8 +146,11 @@ class WorkflowReader {
   }
 
   void read_common(const Members& members, const std::string& path, WorkflowSpec& spec) {
-    if (const Member* name = find(members, "name"))
-      spec.name = keep(json::string_of(name->value).value_or(""));
+    if (const Member* name = find(members, "name")) {
+      const auto given = json::string_of(name->value);
+      if (!given) return complain(path + ".name", "name must be a string");
+      spec.name = keep(*given);
+    }
     read_inherited(members, path, spec);
     const Member* options = find(members, "options");
     if (options != nullptr && json::kind_of(options->value) == Kind::kObject)

@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t kLongestSleepMs = 60'000;
 /// until what another process is in the middle of is looked at again
 constexpr std::uint64_t kBusyMs = 100;
+/// until the end of a maintenance is looked for again
+constexpr std::uint64_t kMaintainedMs = 1000;
 
 }  // namespace
 
@@ -29,6 +31,8 @@ std::optional<std::uint64_t> next_time(const engine::CronTexts& texts, std::uint
 std::uint64_t CronKeeper::look(std::uint64_t now) {
   const engine::Store& store = actor_.store();
   turn_ = store.cron_table().turn.load();  // PAIR cron-turn
+  // The times that pass meanwhile are one afterwards, as all missed times are.
+  if (engine::MaintenanceWord(store.header().maintenance.load()).on()) return now + kMaintainedMs;
   std::uint64_t again = now + kLongestSleepMs;
   for (std::uint32_t at = 0; at < engine::kCrons; ++at) {
     const engine::CronRecord& record = store.crons[at];

@@ -116,6 +116,22 @@ bool find_parents(const WorkflowTree& tree, std::uint16_t member, const Trees& b
   return false;
 }
 
+/// {"error":{...}} by which the job failed; false when none is known. Source: ojs-results 9.1.
+bool append_failure(const engine::Snapshot& job, std::string& out) {
+  const auto errors = engine::decode_errors(job.errors);
+  if (errors.empty()) return false;
+  const engine::ErrorEntry& last = errors.back();
+  json::ObjectWriter writer(out);
+  json::ObjectWriter error(writer.open("error"));
+  error.text("code", last.code);
+  error.text("type", last.type.empty() ? last.code : last.type);
+  error.text("message", last.message);
+  if (!last.details.empty() && json::check(last.details)) error.value("details", last.details);
+  error.close();
+  writer.close();
+  return true;
+}
+
 void append_result(const engine::Store& store, const engine::WorkflowSnapshot& workflow,
                    const WorkflowTree& tree, std::string& out) {
   if (tree.kind == WorkflowKind::kChain && !tree.steps.empty())
@@ -133,9 +149,10 @@ void append_result(const engine::Store& store, const engine::WorkflowSnapshot& w
   }
   const std::uint32_t slot = engine::slot_of_member(store, workflow, tree.member);
   const auto job = slot == engine::kNoIndex ? std::nullopt : engine::snapshot(store, slot);
-  const bool good = job && job->state() == engine::JobState::kCompleted &&
-                    job->generation == workflow.graph.members[tree.member].generation &&
-                    !job->result.empty() && json::check(job->result);
+  const bool there = job && job->generation == workflow.graph.members[tree.member].generation;
+  const bool good = there && job->state() == engine::JobState::kCompleted && !job->result.empty() &&
+                    json::check(job->result);
+  if (there && job->state() == engine::JobState::kDiscarded && append_failure(*job, out)) return;
   out += good ? std::string_view(job->result) : std::string_view("null");
 }
 

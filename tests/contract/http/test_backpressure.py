@@ -122,6 +122,8 @@ class Backpressure(OnGateway):
         self.put_job(headers={"X-OJS-Tenant": "a"})
         reply = self.enqueue(429, headers={"X-OJS-Tenant": "a"})
         self.assertEqual(reply.error["code"], "TENANT_LIMIT_EXCEEDED")
+        for name in ("tenant_id", "limit", "current", "maximum"):
+            self.assertEqual(reply.error[name], reply.error["details"][name])
         self.assertEqual(reply.error["details"], {"tenant_id": "a", "limit": "max_queue_depth", "current": 1, "maximum": 1})
         self.put_job(headers={"X-OJS-Tenant": "b"})
 

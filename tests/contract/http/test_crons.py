@@ -126,7 +126,7 @@ class Crons(OnGateway):
                                ({"expression": "99 25 32 13 8"}, "expression"),
                                ({"expression": "*/0 * * * *"}, "expression"),
                                ({"expression": ""}, "expression"),
-                               ({"timezone": "+05:00"}, "timezone"), ({"timezone": "EST"}, "timezone"),
+                               ({"timezone": "+05:00"}, "timezone"), ({"timezone": "EST"}, "timezone"), ({"timezone": ""}, "timezone"),
                                ({"timezone": "Mars/Olympus"}, "timezone"),
                                ({"overlap_policy": "odd"}, "overlap_policy"),
                                ({"name": "Upper"}, "name"), ({"name": ""}, "name"), ({"enabled": 1}, "enabled"),

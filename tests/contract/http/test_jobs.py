@@ -29,6 +29,18 @@ class Jobs(OnGateway):
         read = self.call("GET", "jobs/" + job["id"], expect=200).json
         self.assertEqual(read["job"]["id"], read["id"])
 
+    def test_a_client_cannot_forge_what_the_server_says(self):
+        forged = {"id": "evil", "state": "completed"}
+        reply = self.enqueue(job=forged, deduplicated=True, re_enqueued_at="x", activated_at="y", unique_key="k", pending=True)
+        job = reply.json["job"]
+        read = self.call("GET", "jobs/" + job["id"], expect=200)
+        self.assertEqual((read.json["job"]["id"], read.json["job"]["job"]), (job["id"], forged))
+        self.assertEqual(read.body.count(b'"id":"evil"'), 1, "its member stands in the job alone")
+        for name in ("deduplicated", "re_enqueued_at", "activated_at", "unique_key"):
+            self.assertNotIn(name, read.json["job"])
+        activated = self.call("POST", f"jobs/{job['id']}/activate", expect=200)
+        self.assertEqual(activated.body.count(b'"activated_at"'), 1)
+
     def test_the_content_type_is_negotiated(self):
         for accept, answer in (("*/*", MEDIA_TYPE), ("application/json", "application/json"),
                                (f"application/json, {MEDIA_TYPE}", MEDIA_TYPE), (None, MEDIA_TYPE)):
@@ -131,11 +143,24 @@ class Jobs(OnGateway):
     def test_an_id_is_taken_once(self):
         mine = "019b2c3d-4e5f-7a6b-8c9d-%012x" % (hash(self.queue) & 0xFFFFFFFFFFFF)
         self.assertEqual(self.put_job(id=mine)["id"], mine)
-        self.assertEqual(self.enqueue(409, id=mine).error["code"], "duplicate")
+        error = self.enqueue(409, id=mine).error
+        self.assertEqual((error["code"], error["details"]["existing_job_id"]), ("duplicate", mine))
+        other = {"type": "a", "args": [], "queue": self.queue}
+        error = self.call("POST", "jobs/batch", {"jobs": [other, {**other, "id": mine}]}, expect=409).error
+        self.assertEqual((error["details"]["existing_job_id"], error["details"]["index"]), (mine, 1))
 
     def test_a_batch_is_all_or_nothing(self):
         good = {"type": "a", "args": [], "queue": self.queue}
         error = self.call("POST", "jobs/batch", {"jobs": [good, {"args": []}]}, expect=400).error
+        self.assertEqual(error["details"]["index"], 1)
+        for queues in ("a", "a", "a"), ("a", "b", "b"), ("a", "b", "c"):
+            jobs = [{**good, "queue": f"{self.queue}-{queue}"} for queue in queues]
+            jobs[2]["priority"] = 256
+            error = self.call("POST", "jobs/batch", {"jobs": jobs}, expect=400).error
+            self.assertEqual((error["details"]["index"], error["message"][:18]), (2, "job at index 2: pr"), queues)
+        unique = {**good, "unique": {"keys": ["type"]}, "type": "once"}
+        self.enqueue(**unique)
+        error = self.call("POST", "jobs/batch", {"jobs": [good, unique]}, expect=409).error
         self.assertEqual(error["details"]["index"], 1)
         made = self.call("POST", "jobs/batch", {"jobs": [good] * 1000}, expect=201).json
         self.assertEqual((made["count"], len(made["jobs"])), (1000, 1000))
@@ -279,6 +304,13 @@ class Jobs(OnGateway):
         self.assertEqual(self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"], [])
         self.assertEqual(len(self.call("POST", "workers/fetch", fetch, headers=a).json["jobs"]), 1)
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=404, headers=b)
+        beat = {"worker_id": self.queue + "-b", "active_jobs": [job["id"]], "visibility_timeout_ms": 600_000}
+        self.assertEqual(self.call("POST", "workers/heartbeat", beat, headers=b).json["jobs_extended"], [])
+        listed = f"admin/jobs?queue={self.queue}"
+        self.assertEqual(self.call("GET", listed, headers=b).json["items"], [])
+        self.assertEqual(len(self.call("GET", listed, headers=a).json["items"]), 1)
+        self.call("GET", listed + "&tenant=a", expect=404, headers=b)
+        self.call("GET", "admin/tenants/a/jobs", expect=404, headers=b)
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200, headers=a)
         # what others have in front is passed over
         self.put_job(headers=a, priority=0)

@@ -82,6 +82,13 @@ class Workflows(OnGateway):
         self.assertEqual((found["state"], found["jobs_completed"]), ("completed", 2))
         self.assertEqual(found["callbacks"]["on_failure"]["state"], "skipped")
 
+    def test_a_callback_sees_by_what_a_job_failed(self):
+        self.create({"type": "batch", "jobs": [self.step("a"), self.step("b")], "callbacks": {"on_failure": self.step("failed")}})
+        self.run_one("x")
+        self.run_one(fail=True)
+        good, bad = self.run_one()["parent_results"]
+        self.assertEqual((good, bad["error"]["code"], bad["error"]["message"]), ("x", "boom", "no"))
+
     def test_parts_nest(self):
         inner = {"type": "group", "jobs": [self.step("b"), {"type": "chain", "steps": [self.step("c"), self.step("d")]}]}
         made = self.create({"type": "chain", "steps": [self.step("a"), inner, self.step("e")]}).json
@@ -109,6 +116,7 @@ class Workflows(OnGateway):
                 ({"type": "chain", "steps": []}, "$.steps"),
                 ({"type": "chain"}, "$.steps"),
                 ({"type": "ring", "steps": [a]}, "$.type"),
+                ({"type": "chain", "steps": [a], "name": 5}, "$.name"),
                 ({"type": "batch", "jobs": [a]}, "$.callbacks"),
                 ({"type": "batch", "jobs": [a], "callbacks": {}}, "$.callbacks"),
                 ({"type": "group", "jobs": [a, {"type": "chain", "steps": []}]}, "$.jobs[1].steps"),

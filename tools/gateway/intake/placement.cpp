@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/intake/placement.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <charconv>
 #include <exception>
 #include <map>
 #include <optional>
@@ -19,16 +22,54 @@ namespace {
 
 namespace asio = boost::asio;
 
+/// How the library begins what it says of one of several jobs: "job 2 of the batch: ".
+constexpr std::string_view kOfBatch = " of the batch: ";
+
+/// The places in the request of the jobs of one queue; empty: they are all its jobs, in order.
+using Places = std::span<const std::size_t>;
+
+/// Which job of a batch the error speaks of, where that is known. The library counts the jobs that it
+/// was given from 1, a request's array from 0.
+std::optional<std::size_t> place_of(const Error& error, std::span<const Envelope> envelopes,
+                                    Places places) {
+  if (places.size() == 1) return places.front();
+  std::size_t number = 0;
+  const std::string_view text = error.message;
+  constexpr std::string_view kJob = "job ";
+  if (text.starts_with(kJob) && text.find(kOfBatch) != std::string::npos &&
+      std::from_chars(text.data() + kJob.size(), text.data() + text.size(), number).ec ==
+          std::errc() &&
+      number > 0 && number <= envelopes.size())
+    return number <= places.size() ? places[number - 1] : number - 1;
+  if (const auto found = std::ranges::find(envelopes, error.subject, &Envelope::id);
+      !error.subject.empty() && found != envelopes.end())
+    return static_cast<std::size_t>(found - envelopes.begin());
+  return std::nullopt;
+}
+
+/// Says which job of a batch was refused. Source: ojs-http-binding 9.2.
+void name_place(Fault& fault, std::size_t at) {
+  if (const std::size_t end = fault.message.find(kOfBatch); end != std::string::npos)
+    fault.message.erase(0, end + kOfBatch.size());
+  fault.message = fmt::format("job at index {}: {}", at, fault.message);
+  fault.details.emplace_back("index", std::to_string(at));
+}
+
 /// A duplicate by a unique key has the key beside what the error says of the other job.
 template <class T>
-T must_of(Result<T> result, std::span<const Envelope> envelopes) {
+T must_of(Result<T> result, std::span<const Envelope> envelopes, Places places = {}) {
   if (result) return std::move(result).value();
-  Fault fault = fault_of(result.error());
+  const Error& error = result.error();
+  Fault fault = fault_of(error);
+  const bool of_a_job = error.code == Code::kInvalid || error.code == Code::kTooLarge ||
+                        error.code == Code::kDuplicate;
+  const auto place = place_of(error, envelopes, places);
+  if (of_a_job && envelopes.size() > 1 && place) name_place(fault, *place);
   if (fault.code != "duplicate") throw fault;
   for (const Envelope& envelope : envelopes) {
     if (!envelope.unique) continue;
     const std::string key = envelope.unique->key();
-    if (result.error().message.find(key) == std::string::npos) continue;
+    if (error.message.find(key) == std::string::npos) continue;
     fault.details.emplace_back("uniqueness_key", quoted(key));
     fault.details.emplace_back("unique_key", quoted(key));
     break;
@@ -153,12 +194,13 @@ void append_placed(std::string& out, Desk& desk, const Envelope& envelope, const
 }
 
 [[gnu::noinline]] std::vector<Placed> put_at_once(Desk& desk, const std::vector<JobSpec>& specs,
-                                                  std::span<const Envelope> envelopes) {
+                                                  std::span<const Envelope> envelopes,
+                                                  std::span<const std::size_t> places) {
   std::vector<JobIdText> ids;
   if (specs.size() == 1)
-    ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelopes));
+    ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelopes, places));
   else
-    ids = must_of(desk.producer().enqueue_batch(specs), envelopes);
+    ids = must_of(desk.producer().enqueue_batch(specs), envelopes, places);
   return placed_of(desk.producer(), specs, ids);
 }
 
@@ -167,10 +209,10 @@ namespace {
 /// Jobs of one queue, all or none. Waits for room until the deadline; a client that goes gives its
 /// place up.
 asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<JobSpec>& specs,
-                                                std::span<const Envelope> envelopes,
+                                                std::span<const Envelope> envelopes, Places places,
                                                 Deadline deadline, Visit& visit) {
   const auto patience = deadline.left();
-  if (patience.count() == 0) co_return put_at_once(desk, specs, envelopes);
+  if (patience.count() == 0) co_return put_at_once(desk, specs, envelopes, places);
   RoomSeeker seeker(specs, patience, visit);
   WaitingEnqueue& waiting = seeker.waiting;
   auto decided = waiting.poll();
@@ -186,7 +228,7 @@ asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<Jo
                 .code = "backend_error",
                 .message = "the gateway is closing; nothing was stored",
                 .retryable = true};
-  co_return placed_of(waiting, specs, must_of(std::move(*decided), envelopes));
+  co_return placed_of(waiting, specs, must_of(std::move(*decided), envelopes, places));
 }
 
 /// A job that is stored in several queues' batch as pending, which no worker sees.
@@ -231,7 +273,7 @@ asio::awaitable<std::vector<Placed>> put_across(Desk& desk, const std::vector<Jo
         group.push_back(specs[i]);
         group.back().pending |= specs[i].scheduled_at_ms <= desk.now_ms();
       }
-      const auto got = co_await put_in_one(desk, group, envelopes, deadline, visit);
+      const auto got = co_await put_in_one(desk, group, envelopes, places, deadline, visit);
       for (std::size_t n = 0; n < places.size(); ++n) {
         placed[places[n]] = got[n];
         if (!got[n].there)
@@ -259,7 +301,7 @@ asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>&
   const Deadline deadline(patience);
   std::vector<Placed> placed;
   if (one_queue)
-    placed = co_await put_in_one(desk, specs, envelopes, deadline, visit);
+    placed = co_await put_in_one(desk, specs, envelopes, {}, deadline, visit);
   else
     placed = co_await put_across(desk, specs, envelopes, deadline, visit);
   desk.hall.jobs_came();

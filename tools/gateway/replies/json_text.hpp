@@ -44,11 +44,21 @@ inline std::string joined(std::string object, std::string_view more) {
   return object.append(more.substr(1));
 }
 
-/// {"NAME":OBJECT} with the members of the object beside it, for clients that read either.
+/// The object without its member of that name.
+inline std::string without(std::string_view json, std::string_view name) {
+  return object([&](json::ObjectWriter& writer) {
+    for (const json::Member& member : json::members_of(json))
+      if (member.name != name) writer.value(member.name, member.value);
+  });
+}
+
+/// {"NAME":OBJECT} with the members of the object beside it, for clients that read either. A member
+/// of a client's own that has the same name is in the object alone.
 inline std::string wrapped_and_flat(std::string_view name, std::string_view json) {
-  std::string out = "{";
-  json::append_quoted(out, name);
-  return joined(out.append(":").append(json).append("}"), json);
+  const std::string key = quoted(name) + ':';
+  const std::string out = '{' + key + std::string(json) + '}';
+  return json.find(key) == std::string_view::npos ? joined(out, json)
+                                                  : joined(out, without(json, name));
 }
 
 }  // namespace ojs_shm::gateway

@@ -65,6 +65,11 @@ Choice asked(Desk& desk, const Request& request) {
       throw invalid_request("unique must be true or false", "unique");
     choice.filter.unique = *unique == "true";
   }
+  if (const std::string_view own = request.header("x-ojs-tenant"); !own.empty()) {
+    if (choice.filter.tenant && *choice.filter.tenant != own)
+      throw not_found("tenant", *choice.filter.tenant);
+    choice.filter.tenant = std::string(own);
+  }
   return choice;
 }
 

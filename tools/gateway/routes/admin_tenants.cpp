@@ -173,6 +173,9 @@ Reply set_limits(Desk& desk, const Request& request) {
 }
 
 Reply jobs(Desk& desk, const Request& request) {
+  if (const std::string_view own = request.header("x-ojs-tenant");
+      !own.empty() && own != request.names[0])
+    throw not_found("tenant", request.names[0]);
   const Page page = Page::of(request);
   const JobPage found = desk.observer.page({.filter = {.tenant = request.names[0]},
                                             .falls = false,

@@ -79,6 +79,8 @@ Reply list_for_admin(Desk& desk, const Request& request) {
 
 Reply retry(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
+  if (Body(request).raw("override"))
+    throw unsupported("a dead letter is retried as it is; enqueue a new job to change it");
   job_of(desk, request, id);
   must_from("discarded", desk.admin.retry_dead(id), id);
   desk.hall.jobs_came();

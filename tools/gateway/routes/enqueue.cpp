@@ -117,7 +117,7 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
     try {
       envelopes.push_back(read_one_of_many(desk, request, job));
     } catch (Fault& fault) {
-      fault.message = fmt::format("job {} of the batch: {}", envelopes.size(), fault.message);
+      fault.message = fmt::format("job at index {}: {}", envelopes.size(), fault.message);
       fault.details.emplace_back("index", std::to_string(envelopes.size()));
       throw;
     }

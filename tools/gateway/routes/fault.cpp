@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "engine/rules/uuid.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -64,6 +65,7 @@ void tell_full_queue(const Error& error, Fault& fault) {
                      {"limit", quoted(unit.empty() ? "max_queue_depth" : "max_size_bytes")},
                      {"current", number(error.depth)},
                      {"maximum", number(error.bound)}};
+    fault.members.insert(fault.members.end(), fault.details.begin(), fault.details.end());
   }
   const std::uint64_t seconds = std::max<std::uint64_t>(1, (error.retry_after_ms + 999) / 1000);
   fault.headers = {{"Retry-After", number(seconds)},
@@ -170,6 +172,8 @@ Fault fault_of(const Error& error, std::string_view job) {
         fault.details = {{"existing_job_id", quoted(error.subject)},
                          {"existing_job_state", quoted(error.state)}};
         fault.hint = "Wait for the other job, or say with unique.on_conflict what becomes of both.";
+      } else if (engine::parse_id(error.subject)) {
+        fault.details = {{"existing_job_id", quoted(error.subject)}};
       }
       break;
     case Code::kWrongState:

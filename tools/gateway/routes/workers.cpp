@@ -15,6 +15,7 @@
 #include "tools/gateway/serving/hall.hpp"
 #include "tools/gateway/serving/shift.hpp"
 #include "tools/shell/known_id.hpp"
+#include "worker_api/json/envelope.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -306,9 +307,11 @@ Reply heartbeat(Desk& desk, const Request& request) {
                           "visibility_timeout_ms");
   std::string directive;
   std::vector<std::string> extended;
+  const std::string_view tenant = request.header("x-ojs-tenant");
   for (const std::string& id : jobs_of_heartbeat(body)) {
     const auto job = desk.observer.get(id);
     if (!job || job->state != State::kActive) continue;
+    if (!tenant.empty() && tenant_of(job->extra) != tenant) continue;
     if (const std::string holder = holder_of(desk, *job); !holder.empty() && holder != worker)
       continue;
     if (desk.proxy.heartbeat(id, job->fence, lease)) extended.push_back(id);

@@ -48,6 +48,36 @@ TEST(MaintenanceMode, no_handle_gets_a_job_and_all_else_goes_on) {
   EXPECT_EQ(proxy.fetch({.queues = {"fair"}}).value().size(), 1U);
 }
 
+TEST(MaintenanceMode, what_becomes_due_waits_for_its_end) {
+  QuietSegment s;
+  s.stop_clock();
+  JobSpec later = spec_of();
+  later.scheduled_at_ms = s.now_ms() + 5'000;
+  const std::string scheduled = s.put(later), failed = s.put();
+  ASSERT_EQ(s.take(), failed);
+  ASSERT_TRUE(s.worker.nack(s.job, {}).ok());
+  ASSERT_TRUE(s.admin.set_maintenance(true).ok());
+  s.pass(60'000);
+  EXPECT_EQ(s.state_of(scheduled), State::kScheduled);
+  EXPECT_EQ(s.state_of(failed), State::kRetryable);
+  ASSERT_TRUE(s.admin.set_maintenance(false).ok());
+  s.pass(1'000);
+  EXPECT_EQ(s.state_of(scheduled), State::kAvailable);
+  EXPECT_EQ(s.state_of(failed), State::kAvailable);
+}
+
+TEST(MaintenanceMode, a_scheduled_job_expires_all_the_same) {
+  QuietSegment s;
+  s.stop_clock();
+  JobSpec later = spec_of();
+  later.scheduled_at_ms = s.now_ms() + 5'000;
+  later.expires_at_ms = s.now_ms() + 9'000;
+  const std::string id = s.put(later);
+  ASSERT_TRUE(s.admin.set_maintenance(true).ok());
+  s.pass(10'000);
+  EXPECT_EQ(s.get(id).discard_reason, "expired");
+}
+
 TEST(MaintenanceMode, is_told_to_every_process_with_its_reason) {
   QuietSegment s;
   EXPECT_FALSE(s.observer.maintenance().enabled);
