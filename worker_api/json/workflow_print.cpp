@@ -40,23 +40,23 @@ void write_error(ObjectWriter& out, const WorkflowStep& step) {
 
 void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index);
 
-void write_steps(ObjectWriter& out, const WorkflowStep& whole) {
-  std::string& steps = out.open(parts_name(whole.kind));
-  steps += '[';
+/// An array of the steps that are not callbacks.
+std::string steps_text(const WorkflowStep& whole) {
+  std::string steps = "[";
   std::size_t index = 0;
-  bool callbacks = false;
   for (const WorkflowStep& step : whole.steps) {
-    if (!step.callback.empty()) {
-      callbacks = true;
-      continue;
-    }
+    if (!step.callback.empty()) continue;
     if (index != 0) steps += ',';
     ObjectWriter one(steps);
     write_step(one, step, index++);
     one.close();
   }
-  steps += ']';
-  if (!callbacks) return;
+  return steps + ']';
+}
+
+void write_steps(ObjectWriter& out, const WorkflowStep& whole) {
+  out.value(parts_name(whole.kind), steps_text(whole));
+  if (std::ranges::all_of(whole.steps, &std::string::empty, &WorkflowStep::callback)) return;
   ObjectWriter all(out.open("callbacks"));
   for (const WorkflowStep& step : whole.steps) {
     if (step.callback.empty()) continue;
@@ -69,10 +69,9 @@ void write_steps(ObjectWriter& out, const WorkflowStep& whole) {
 
 void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index) {
   if (step.callback.empty()) out.number("index", static_cast<std::int64_t>(index));
-  if (!step.name.empty()) {
-    out.text("id", step.name);
-    out.text("name", step.name);
-  }
+  if (!step.name.empty() || !step.job_id.empty())
+    out.text("id", step.name.empty() ? step.job_id : step.name);
+  if (!step.name.empty()) out.text("name", step.name);
   const bool job = step.kind == WorkflowKind::kJob;
   out.text("type", job ? std::string_view(step.type) : workflow_kind_name(step.kind));
   out.text("state", step_state_name(step.state));
@@ -144,6 +143,7 @@ std::string print_workflow(const WorkflowInfo& workflow) {
   writer.number(std::string(parts_name(root.kind)) + "_total", total);
   writer.number(std::string(parts_name(root.kind)) + "_completed", completed);
   write_steps(writer, root);
+  if (parts_name(root.kind) != "steps") writer.value("steps", steps_text(root));  // by either name
   write_failures(writer, workflow);
   ObjectWriter metadata(writer.open("metadata"));
   write_time(metadata, "created_at", workflow.created_at_ms);
