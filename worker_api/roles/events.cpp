@@ -92,7 +92,7 @@ void append_text(std::initializer_list<std::uint64_t> words, std::string& text) 
 
 bool failed(EventKind kind) {
   return kind == EventKind::kJobFailed || kind == EventKind::kJobRetrying ||
-         kind == EventKind::kJobDiscarded;
+         kind == EventKind::kJobDiscarded || kind == EventKind::kRateLimitAdjusted;
 }
 
 /// What says who has the job.

@@ -158,7 +158,7 @@ class Jobs(OnGateway):
             jobs[2]["priority"] = 256
             error = self.call("POST", "jobs/batch", {"jobs": jobs}, expect=400).error
             self.assertEqual((error["details"]["index"], error["message"][:18]), (2, "job at index 2: pr"), queues)
-        unique = {**good, "unique": {"keys": ["type"]}, "type": "once"}
+        unique = {**good, "unique": {"keys": ["type"]}, "type": "once", "queue": self.queue + "-once"}
         self.enqueue(**unique)
         error = self.call("POST", "jobs/batch", {"jobs": [good, unique]}, expect=409).error
         self.assertEqual(error["details"]["index"], 1)

@@ -12,7 +12,8 @@ constexpr Shape kShapes[] = {
     {"Error", "error: Refusal"},
     {"Refusal", "code: text, type: text, message: text, retryable: boolean, details?: object, hint: text, "
                 "docs_url: text, request_id: text, queue?: text, tenant?: text, depth?: integer, bound?: integer, "
-                "strategy?: text, unit?: text, max_batch_size?: integer"},
+                "strategy?: text, unit?: text, tenant_id?: text, limit?: text, current?: integer, maximum?: integer, "
+                "max_batch_size?: integer"},
 
     // Jobs
     {"JobState", "= 'scheduled'|'available'|'pending'|'active'|'completed'|'retryable'|'cancelled'|'discarded'"},

@@ -28,6 +28,15 @@ constexpr std::string_view kOfBatch = " of the batch: ";
 /// The places in the request of the jobs of one queue; empty: they are all its jobs, in order.
 using Places = std::span<const std::size_t>;
 
+/// The job whose id another job has, if that is the error.
+const Envelope* taken_id(const Error& error, std::span<const Envelope> envelopes) {
+  if (error.code != Code::kDuplicate || error.subject != "id") return nullptr;
+  for (const Envelope& envelope : envelopes)
+    if (!envelope.id.empty() && error.message.find(envelope.id) != std::string::npos)
+      return &envelope;
+  return nullptr;
+}
+
 /// Which job of a batch the error speaks of, where that is known. The library counts the jobs that it
 /// was given from 1, a request's array from 0.
 std::optional<std::size_t> place_of(const Error& error, std::span<const Envelope> envelopes,
@@ -41,9 +50,8 @@ std::optional<std::size_t> place_of(const Error& error, std::span<const Envelope
           std::errc() &&
       number > 0 && number <= envelopes.size())
     return number <= places.size() ? places[number - 1] : number - 1;
-  if (const auto found = std::ranges::find(envelopes, error.subject, &Envelope::id);
-      !error.subject.empty() && found != envelopes.end())
-    return static_cast<std::size_t>(found - envelopes.begin());
+  if (const Envelope* taken = taken_id(error, envelopes))
+    return static_cast<std::size_t>(taken - envelopes.data());
   return std::nullopt;
 }
 
@@ -66,6 +74,8 @@ T must_of(Result<T> result, std::span<const Envelope> envelopes, Places places =
   const auto place = place_of(error, envelopes, places);
   if (of_a_job && envelopes.size() > 1 && place) name_place(fault, *place);
   if (fault.code != "duplicate") throw fault;
+  if (const Envelope* taken = taken_id(error, envelopes))
+    fault.details.emplace_back("existing_job_id", quoted(taken->id));
   for (const Envelope& envelope : envelopes) {
     if (!envelope.unique) continue;
     const std::string key = envelope.unique->key();

@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "engine/rules/uuid.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -172,8 +171,6 @@ Fault fault_of(const Error& error, std::string_view job) {
         fault.details = {{"existing_job_id", quoted(error.subject)},
                          {"existing_job_state", quoted(error.state)}};
         fault.hint = "Wait for the other job, or say with unique.on_conflict what becomes of both.";
-      } else if (engine::parse_id(error.subject)) {
-        fault.details = {{"existing_job_id", quoted(error.subject)}};
       }
       break;
     case Code::kWrongState:
