@@ -88,8 +88,8 @@ class LimitAudit {
       return;
     }
     const LimitKey& key = store_.limit_keys[at];
-    if (key.rate.load() == 0 && key.throttle.load() == 0 && permits_free(key) &&
-        !candidates.contains({at, job.queue.get()}))
+    if (key.rate.load() == 0 && key.throttle.load() == 0 && key.closed_until.load() == 0 &&
+        permits_free(key) && !candidates.contains({at, job.queue.get()}))
       book_.say(19, AuditBook::slot_name(slot) + " is held back by limit '" +
                         limit_name(store_, at) + "', which has room");
   }

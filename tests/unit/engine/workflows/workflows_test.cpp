@@ -165,7 +165,9 @@ TEST_F(Workflows, a_callback_gets_the_results_of_all_jobs) {
   EXPECT_EQ(ack("{\"three\":3}"), "c");
   ASSERT_TRUE(s.worker.try_fetch(s.job));
   EXPECT_EQ(s.job.type(), "on.complete");
-  EXPECT_EQ(s.job.parent_results(), R"([1,null,{"three":3}])");
+  EXPECT_EQ(
+      s.job.parent_results(),
+      R"([1,{"error":{"code":"boom","type":"boom","message":"it did not work"}},{"three":3}])");
 }
 
 TEST_F(Workflows, parts_nest) {
