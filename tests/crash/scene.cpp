@@ -173,6 +173,8 @@ void examine(const std::string& name, const Segment& segment, Others others) {
   for (const LimitInfo& limit : observer.limits())
     if (limit.limit.rate != 0 || limit.limit.throttle != 0) {
       ASSERT_TRUE(admin.clear_limit(limit.key).ok());
+    } else if (limit.closed_until_ms != 0) {
+      ASSERT_TRUE(admin.set_limit(limit.key, limit.limit).ok());
     }
   for (const JobInfo& info : observer.list({})) {
     if (info.state == State::kPending) {
