@@ -202,6 +202,7 @@ class Jobs(OnGateway):
         self.assertEqual(self.get(job)["error"]["type"], "Boom")
         dead = self.call("GET", "dead-letter?queue=" + self.queue, expect=200).json
         self.assertEqual(([each["id"] for each in dead["jobs"]], dead["total"]), ([job["id"]], 1))
+        self.call("POST", f"dead-letter/{job['id']}/retry", {"override": {"queue": "other"}}, expect=422)
         revived = self.call("POST", f"dead-letter/{job['id']}/retry", expect=200).json["job"]
         self.assertRegex(revived["re_enqueued_at"], r"^\d{4}-.*Z$")
         self.assertEqual((revived["state"], revived["attempt"]), ("available", 0))

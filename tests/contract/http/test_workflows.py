@@ -73,6 +73,8 @@ class Workflows(OnGateway):
         callbacks = {name: self.step(name.replace("_", ".")) for name in ("on_complete", "on_success", "on_failure")}
         made = self.create({"type": "batch", "jobs": [self.step("a"), self.step("b")], "callbacks": callbacks}).json
         self.assertEqual((made["jobs_total"], made["jobs_completed"]), (2, 0))
+        self.assertEqual(made["steps"], made["jobs"])
+        self.assertEqual([step["id"] for step in made["steps"]], [step["job_id"] for step in made["jobs"]])
         self.run_one("x")
         self.run_one("y")
         called = self.run_one()
