@@ -63,6 +63,17 @@ class Crons : public testing::Test {
   std::optional<EventReader> reader;
 };
 
+TEST_F(Crons, in_maintenance_none_fires_and_missed_times_are_one_afterwards) {
+  EXPECT_TRUE(set(spec()));
+  ASSERT_TRUE(s.admin.set_maintenance(true).ok());
+  pass(3 * kHour);
+  EXPECT_TRUE(jobs().empty());
+  ASSERT_TRUE(s.admin.set_maintenance(false).ok());
+  pass(1'000);
+  EXPECT_EQ(jobs().size(), 1U);
+  EXPECT_EQ(look().run_count, 1U);
+}
+
 TEST_F(Crons, fires_at_its_time_and_not_before) {
   EXPECT_TRUE(set(spec()));
   EXPECT_EQ(look().next_run_at_ms, kMonday + kHour);
