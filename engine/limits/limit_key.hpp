@@ -95,7 +95,9 @@ struct alignas(128) LimitKey {
   Word begun;                        ///< sliding: how many have begun since the segment was made
   Word next_us;                      ///< throttle: when the next would begin at an even pace
   Half lot[kLotsPerKey];             ///< plus one, 0: none. PAIR lot-name
-  Word closed_until;  ///< until then no job of the key begins, Unix ms; 0: it is open
+  /// Until then no job of the key begins, Unix ms; 0: it is open. Raised by the lane that ends an
+  /// attempt, zeroed by limit_settler; read with the windows. A crash leaves it as it is.
+  Word closed_until;
   PermitSet permits;
   PermitSet log;  ///< sliding: when the last ones began
   std::uint64_t name[kMaxLimitName / 8];

@@ -302,12 +302,10 @@ Outcome LimitSetter::define(std::string_view name, const LimitSettings& settings
   if (!begin()) return Outcome::kBusy;
   const std::uint32_t at = name_key(name);
   // before the limit: a lane that claims a job from now on asks for it
-  if (at != kNoIndex) {
-    follow(name, at);
-    // An operator's word counts for more than that of a job that closed the key.
-    store_.limit_keys[at].closed_until.store(0, Point::kLimitClosed);
-  }
+  if (at != kNoIndex) follow(name, at);
   const Outcome outcome = at == kNoIndex ? Outcome::kNoLimits : write(at, settings, true, false);
+  // An operator's word counts for more than that of a job that closed the key.
+  if (outcome == Outcome::kOk) store_.limit_keys[at].closed_until.store(0, Point::kLimitClosed);
   end();
   if (outcome != Outcome::kOk) return outcome;
   actor_.let_more_begin(at, kLotsPerKey * 2);

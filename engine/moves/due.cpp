@@ -60,7 +60,7 @@ std::uint64_t Changer::tend(std::uint32_t slot, std::uint32_t generation, std::u
       if (expired && before.state() == kSlotScheduled)
         return expire(slot, job, before, now) ? 0 : now + 1;
       if (due <= now && MaintenanceWord(store_.header().maintenance.load()).on())
-        return now + kMaintainedMs;
+        return expires > now ? std::min(expires, now + kMaintainedMs) : now + kMaintainedMs;
       if (due <= now) return promote(slot, job, before, now) && expires == 0 ? 0 : now + 1;
       return expires != 0 && before.state() == kSlotScheduled ? std::min(due, expires) : due;
     case kSlotAvailable:

@@ -224,6 +224,7 @@ class Caller {
     failure.type = text(input, nullptr);
     failure.details = long_text(input, nullptr, failure.details_size);
     failure.flags = input.byte() % 4;
+    if (input.byte() % 4 == 0) failure.rate_limit_until_ms = input.number(8);
     const Sized<ojs_shm_failure> sized(input, failure);
     const Sized<ojs_shm_nack_outcome> outcome(input, {});
     judge(worker_, ojs_shm_nack(worker_, job(input), input.byte() % 4 == 0 ? nullptr : sized.get(),

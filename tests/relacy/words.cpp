@@ -51,7 +51,9 @@ std::string_view in_limit(std::size_t at) {
   if (at == offsetof(LimitKey, permits) + offsetof(engine::PermitSet, adopted))
     return "permits adopted";
   if (at >= offsetof(LimitKey, permits) && at < offsetof(LimitKey, name)) return "permit set";
-  return at >= offsetof(LimitKey, lot) && at < offsetof(LimitKey, spare) ? "lot name" : "limit";
+  if (at == offsetof(LimitKey, closed_until)) return "limit closed";
+  return at >= offsetof(LimitKey, lot) && at < offsetof(LimitKey, closed_until) ? "lot name"
+                                                                                : "limit";
 }
 
 }  // namespace

@@ -152,8 +152,8 @@ class OJS_SHM_API Admin {
   /// Whether jobs keep the priority they were enqueued with, in place of what the convention says:
   /// on in `qo`, off in the others.
   Status set_immutable_priorities(bool on);
-  /// Maintenance of the segment: while it is on, no process gets a job from any queue; enqueues go
-  /// on, and active jobs may end. It is independent of the pauses of queues. Survives this process.
+  /// Maintenance of the segment: while it is on, no process gets a job from any queue, no scheduled
+  /// job or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. It is independent of the pauses of queues. Survives this process.
   /// Errors: kInvalid (the reason is longer than 256 bytes), kTimeout (a stopped process is in the
   /// middle of it).
   Status set_maintenance(bool on, std::string_view reason = {});

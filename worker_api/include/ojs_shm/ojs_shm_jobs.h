@@ -101,8 +101,8 @@ OJS_SHM_API int ojs_shm_drop(ojs_shm_admin* admin, const char* id);
 OJS_SHM_API int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double fraction,
                                        const char* message, const char* data, size_t data_size);
 
-// Maintenance of the segment: while it is on, no process gets a job from any queue; enqueues go on,
-// and active jobs may end. `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells
+// Maintenance of the segment: while it is on, no process gets a job from any queue, no scheduled job
+// or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells
 // both. Errors: INVALID, TIMEOUT.
 OJS_SHM_API int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char* reason);
 

@@ -50,7 +50,8 @@ class OJS_SHM_API Job {
   /// True once the job was cancelled, or is no longer held here. One load. Thread-safe.
   bool cancel_requested() const;
   /// Of a job that belongs to a workflow, else empty: the workflow's id, and the results of the
-  /// jobs that this job comes after, a JSON array. Each call looks them up.
+  /// jobs that this job comes after, a JSON array: of a job that failed {"error": {...}}. Each call
+  /// looks them up.
   std::string workflow_id() const;
   std::string parent_results() const;
   /// Of a job that a cron enqueued, while that cron exists; else empty. Each call looks it up.

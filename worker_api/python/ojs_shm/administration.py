@@ -332,7 +332,8 @@ class Administration:
             admin.call(library().drop, _abi.text_in(id, "id"))
 
     def set_maintenance(self, on: bool, reason: str = "") -> None:
-        """While it is on, no process gets a job from any queue; enqueues go on, and what is at work ends.
+        """While it is on, no process gets a job from any queue, no scheduled job or retry becomes available, and no cron
+        fires; enqueues go on, and active jobs may end.
         segment_stats()["segment"]["maintenance"] reads it. Errors: InvalidArgument (a reason of more than 256 bytes)."""
         with self._admins.lent() as admin:
             admin.call(library().set_maintenance, int(on), _abi.text_in(reason, "reason"))

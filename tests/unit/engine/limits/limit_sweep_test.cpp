@@ -90,7 +90,7 @@ TEST_F(LimitSweep, a_held_back_job_keeps_its_key_and_its_lot) {
   come_and_go(50);
   EXPECT_FALSE(stands("held"));
   for (std::uint32_t lot = 0; lot < s.store().lots.size(); ++lot)
-    EXPECT_GE(s.store().lots[lot].key(), keys()) << "nobody's: " << lot;
+    EXPECT_GE(s.store().lots[lot].key(), keys()) << "not of a key: " << lot;
 }
 
 TEST_F(LimitSweep, an_operator_s_key_stays_and_one_on_jobs_alone_goes_once_it_is_cleared) {
