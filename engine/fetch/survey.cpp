@@ -17,7 +17,7 @@ namespace ojs_shm::engine {
 namespace {
 
 /// The place of a job in the order: the smallest goes first.
-using Standing = std::tuple<std::int64_t, std::uint64_t, std::int64_t>;
+using Precedence = std::tuple<std::int64_t, std::uint64_t, std::int64_t>;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ bool Search::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, 
   const Aging aging = store_.aging(queue);
   const std::uint64_t now = look.now = ages ? store_.now_ms() : 0;
   bool found = false;
-  Standing standing;
+  Precedence standing;
   Live other;
   Live *next = &other, *kept = &best;
   for (unsigned p = 0; !(found && (look.flags & kSharded) != 0) && see_part(queue, look, p); ++p) {
@@ -75,9 +75,9 @@ bool Search::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, 
       if (!see_head(*seen.rings, number, look, left, live)) return false;
       if (ages) look.compare(live, tail);
       const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
-      const Standing here = ages ? Standing(aging.effective(rank_of_ring(number), age, rate),
+      const Precedence here = ages ? Precedence(aging.effective(rank_of_ring(number), age, rate),
                                             live.available_at, number)
-                                 : Standing(number, live.available_at, 0);
+                                 : Precedence(number, live.available_at, 0);
       if (!found || here < standing) found = true, standing = here, std::swap(next, kept);
       return !ages;
     });
@@ -96,14 +96,14 @@ bool Search::survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, L
   auto has_job = [&](std::uint16_t level) {
     tried.set(level);
     bool found = false;
-    Standing standing;
+    Precedence standing;
     for (unsigned p = 0; !(found && (look.flags & kSharded) != 0) && see_part(queue, look, p); ++p)
       look.part[p].any_open([&](unsigned number) {
         const std::uint16_t rank = rank_of_ring(number);
         if (level == Turn::kOthers ? listed.test(rank) : rank != level) return false;
         Live live;
         if (!see_head(*look.part[p].rings, number, look, left, live)) return false;
-        const Standing here(number, live.available_at, 0);
+        const Precedence here(number, live.available_at, 0);
         if (!found || here < standing) found = true, standing = here, best = live;
         return true;
       });

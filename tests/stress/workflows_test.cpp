@@ -106,12 +106,16 @@ void work(const SegmentName& where) {
     const std::string one = std::to_string(n);
     if (held.type() == "storm.bad") {
       Failure failure;
+      failure.code = "bad";
+      failure.type = "storm";
+      failure.message = "no";
       failure.retryable = false;
       (void)worker.nack(held, failure);
       continue;
     }
     if (held.type() == "storm.callback") {
-      const std::string third = n % 5 == 0 ? "null" : one;
+      const std::string third =
+          n % 5 == 0 ? R"({"error":{"code":"bad","type":"storm","message":"no"}})" : one;
       if (held.parent_results() != "[" + one + "," + one + "," + third + "]") ++books->offences;
       bool first = false;
       if (!once(books->callback[n], held.id(), first)) ++books->offences;

@@ -15,7 +15,7 @@ export function flatten(flow) {
   const add = (part, key, after, label = '') => {
     const parts = part.steps ?? part.jobs;
     if (!parts) {
-      const name = label + (part.name ?? part.id ?? part.type ?? `step ${steps.length}`);
+      const name = label + (part.name ?? part.type ?? `step ${steps.length}`);
       steps.push({ key, name, type: String(part.type ?? ''), state: String(part.state ?? 'waiting'), job: part.job_id, after });
       return [key];
     }
