@@ -10,7 +10,7 @@ namespace {
 /// A walk over more words than this is no number that a monitor can ask for.
 constexpr std::uint64_t kMostWords = 1ULL << 28;
 
-/// A walk over objects asks for the memory of the one that comes so many objects later.
+/// A walk over objects prefetches the object that comes so many places later.
 constexpr std::uint64_t kAhead = 24;
 
 const std::byte* base_of(const Segment& segment) {

@@ -20,7 +20,7 @@ constexpr std::uint32_t kLeaseOwner = 0x3FFF;  ///< held by a lease alone, not b
 
 /// The control word of a slot, its truth. Every transition moves the whole word by one cas, or by
 /// one store of the lane that holds it exclusively, and moves the tag on: its low bits count the
-/// moves to another ring, the others all transitions.
+/// moves to another ring, the rest all transitions.
 ///
 ///   63..60 state   59..50 ring number   49..36 owner lane + 1 (0 none)   35..0 tag
 struct Control {

@@ -89,7 +89,7 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
   Word* const own = place(mine, carries);
   if (own == nullptr) return Insert::kFull;
   for (unsigned looks = 0;; ++looks) {
-    // 2. the others with the same key
+    // 2. the other entries of the same key
     carries.begin();
     bool ahead = false;
     const bool kept_out = any_of(segment_, mark, [&](const Word& cell, std::uint64_t found) {
@@ -130,7 +130,7 @@ bool KeyIndex::insert_alone(std::uint64_t hash, std::uint32_t slot, const Glance
   if (seen.room == nullptr || line[0].load() != 0 ||
       !seen.room->cas_once(0, mine, Point::kKeyPlaced))
     return false;
-  // 2. the others with the same key
+  // 2. the other entries of the same key
   bool alone = line[0].load() == 0;
 #pragma GCC unroll 8
   for (unsigned at = 1; at < kLineWords; ++at)

@@ -97,8 +97,8 @@ struct alignas(64) ProcessRecord {
   Word epoch;       ///< counts attachments to this record
 };
 
-/// One handle (a producer, a worker): one thread at a time writes it. A line for what others never
-/// write, one for the futex that others write, one pair for counters.
+/// One handle (a producer, a worker): one thread at a time writes it. A line that other lanes never
+/// write, a line for the futex that other lanes write, a pair of lines for counters.
 struct alignas(128) Lane {
   Half process;     ///< process index + 1, 0 free
   Half kind;        ///< what the handle is for; for people
@@ -123,7 +123,7 @@ struct alignas(64) Slot {
 struct alignas(128) RingEnds {
   Word head;
   Half claimed;  ///< lane + 1 while it is being made; kNoIndex once it is named in a set
-  Half splicer;  ///< lane + 1 of the one that compacts the ring
+  Half splicer;  ///< lane + 1 of the lane that compacts the ring
   alignas(128) Word tail;
 };
 

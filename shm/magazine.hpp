@@ -58,7 +58,7 @@ class Magazine {
       mask_ = map_[at].exchange(0, Point::kHintWordTaken);
       word_ = at;
       const std::uint32_t in_word = count_ - at * 64;
-      // a stranger may have scribbled past the end
+      // a stranger may have written past the end
       if (in_word < 64) mask_ &= (1ULL << in_word) - 1;
       if (mask_ != 0) return true;
     }

@@ -29,7 +29,7 @@ void futex_wake(const Half& word, int count) {
 
 void wait_for_another(unsigned looks) {
 #if defined(OJS_SHM_TEST_HOOKS)
-  if (thread_hook != nullptr) return;  // who watches each access says whose turn it is
+  if (thread_hook != nullptr) return;  // the test that watches each access chooses the next thread
 #endif
   if (looks < 64) return pause_cpu();
   if (looks < 256) {

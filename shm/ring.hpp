@@ -214,7 +214,7 @@ class Rings {
   }
   /// Moves head past the dead hints at the front, `most` of them. Returns how many chunks it left.
   std::uint32_t reap(std::uint32_t ring, StillLive live, std::uint32_t most);
-  /// How far splices go that come one after the other, and how far they came.
+  /// How far a row of splices may go, and how far it came.
   struct Stretch {
     std::uint32_t enough = kNoIndex;  ///< chunks to be freed by all of them
     std::uint32_t most = kNoIndex;    ///< chunks that they may still look at
@@ -274,7 +274,7 @@ class Rings {
   static void walk(
       const Segment& segment, std::uint32_t ring,
       const std::function<void(std::uint32_t chunk, unsigned cell, std::uint64_t value)>& visit);
-  /// The incarnation of each chunk that says it is linked, ~0 for the others.
+  /// The incarnation of each chunk that says it is linked, ~0 for every other chunk.
   std::vector<std::uint64_t> linked_chunks() const;
   /// Frees the chunks that are in no ring. The rings are listed after the chunks: a lane that links a
   /// chunk has named its ring before, so a ring made meanwhile loses none. Returns how many.

@@ -121,7 +121,7 @@ void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uin
       settle_chunk(chunk.index(), found, false);
     intend_nothing();
   }
-  // 2. Rings that it was packing or making: named ones are finished, the others go.
+  // 2. Rings that it was packing or making: named rings are finished, unnamed rings go.
   std::vector<bool> named(segment_.geometry().rings, false);
   for (const std::uint32_t ring : rings)
     if (ring < named.size()) named[ring] = true;

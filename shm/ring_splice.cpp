@@ -134,7 +134,7 @@ class Rings::Splice {
     return settled;
   }
 
-  /// Names this lane as the one that drops them; returns how many, for others leave chunks too.
+  /// Makes this lane their dropper; returns how many, for other lanes leave chunks too.
   std::size_t mark(std::span<const Hint> chunks) {
     std::size_t marked = 0;
     while (marked < chunks.size() &&
@@ -204,7 +204,7 @@ void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
   }
   const std::uint32_t most = std::min(stretch.most, longest_search() / kCellsPerChunk);
   const std::uint32_t left_behind = reap(ring_index, live, most * kCellsPerChunk);
-  // others leave chunks behind meanwhile, or one was left to us
+  // other lanes leave chunks behind meanwhile, or a dead lane left one to us
   stretch.most -= std::min(stretch.most, left_behind);
   stretch.freed += left_behind;
   Splice(*this, ring, live, stretch).walk(skip);

@@ -231,7 +231,7 @@ void TenantAccounts::take_back_charge(TenantCharge& charge) {
 // ---- bounds that are set while jobs wait --------------------------------------------------------
 
 /// Brings a waiting job that has no mark into its tenant's account. 1. charge; 2. the mark, by a
-/// cas: a fetch that finds it gives the charge back; 3. one that claimed the job before may have
+/// cas: a fetch that finds it gives the charge back; 3. a lane that claimed the job before may have
 /// missed it: then it is taken back, if it is still there. False when a lane holds the job, or
 /// may hold it.
 bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {

@@ -88,7 +88,7 @@ struct Marking {
   constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(word >> 8); }
 };
 
-/// Of a small segment no more than a sixteenth of its jobs; of others an eighth of the flows.
+/// Of a small segment at most a sixteenth of its jobs, of a larger segment an eighth of the flows.
 constexpr std::uint32_t accounts_for(std::uint32_t flows, std::uint32_t slots) {
   return std::clamp<std::uint32_t>(std::min(flows / 8, slots / 16), 16, AccountMark::kMostAccounts);
 }

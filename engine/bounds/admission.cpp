@@ -22,9 +22,9 @@ std::uint64_t Room::used_beside_reserved(const QueueRecord& queue, std::uint32_t
 
 /// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a
 /// bounded queue the sum of `reserved` decides, by one cas: 1. what we know of the other sums says
-/// that it fits: reserve; 2. it seems full: read the sums again; 3. still full, and none was let
+/// that it fits: reserve; 2. it seems full: read the sums again; 3. still full, and no job was let
 /// in meanwhile: turn it away. A sum that grew too old only makes us read again. Where producers
-/// wait, 4. none passes one that came before. The cas fails if another was let in since
+/// wait, 4. no job passes an earlier one. The cas fails if another was let in since
 /// `reserved` was read: so at the instant of that look there was room, and the turn was ours.
 Outcome Room::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
                     std::uint64_t cost) {
@@ -96,8 +96,8 @@ Outcome Room::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, s
   return outcome;
 }
 
-/// What becomes of a job that finds no room: it waits, others go for it, or it is refused, with the
-/// reasons in met_.
+/// What becomes of a job that finds no room: it waits, other jobs go for it, or it is refused, with
+/// the reasons in met_.
 [[gnu::noinline]] Outcome Room::turn_away(QueueRecord& queue, std::uint32_t q, const Full& full,
                                           Backpressure policy) {
   const bool never = !full.bounds.fit(full.cost);

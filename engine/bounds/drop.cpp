@@ -14,8 +14,8 @@
 // still counts against the bound, and a death gives it back. Only when there are as many as are
 // needed does the new job reserve its credit; and when the new jobs are committed, the same store
 // commits their victims: from then on a repair ends what is left of them. In between the queue is
-// charged with both. None takes that for a full queue, for one that finds it full comes here, and
-// one at a time drops.
+// charged with both. No lane takes that for a full queue, for a lane that finds it full comes here,
+// and one lane at a time drops.
 
 namespace ojs_shm::engine {
 

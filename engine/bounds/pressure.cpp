@@ -68,8 +68,8 @@ void Room::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& 
   settle_pressure(queue, q, fullness, policy);
 }
 
-/// The supervisor's look, for what the others leave: none may come after the last refusal or the
-/// last removal.
+/// The supervisor's look, for what the other lanes leave: none may look after the last refusal or
+/// the last removal.
 std::uint64_t Room::watch_pressure(std::uint64_t now) {
   bool more = false;
   for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {

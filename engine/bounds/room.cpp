@@ -21,8 +21,8 @@
 // called, rests: it looks again by itself within a millisecond, and lanes that take jobs out let it
 // until a sixteenth of those before it has left.
 //
-// Where tenants are bounded, one that waits for its tenant's room is passed over by those of
-// other tenants, and by none of its own: so a full tenant holds up no other.
+// Where tenants are bounded, an enqueue that waits for its tenant's room is passed over by those of
+// other tenants, and by none of its own: so a full tenant does not hold up the other tenants.
 
 namespace ojs_shm::engine {
 

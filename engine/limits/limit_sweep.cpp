@@ -15,8 +15,8 @@
 // Between the look-up of a key and the publication of its job nothing names it. So a job carries
 // the turn at which its key was looked up, and its enqueue 1. says that it is at it; 2. goes on if
 // the turn still is the same. The sweep 1. makes the turn odd; 2. waits until no lane is at it that
-// might have seen the old turn; 3. looks which keys are named; 4. gives the others up; 5. makes the
-// turn even. One of them sees the other. A death in the middle of a sweep leaves some keys given
+// might have seen the old turn; 3. looks which keys are named; 4. gives the rest up; 5. makes the
+// turn even. One side sees the other. A death in the middle of a sweep leaves some keys given
 // up and some not; its repair makes the turn even.
 
 namespace ojs_shm::engine {
@@ -26,7 +26,7 @@ using shm::Point;
 std::uint64_t limits_turn(const Store& store) {
   const Word& word = store.header().limit_turn;
   std::uint64_t turn = word.load();
-  // one that is refused comes again
+  // an enqueue that is refused looks again
   for (unsigned look = 0; turn % 2 != 0 && look < kPatience / 16; ++look) {
     shm::wait_for_another(look);
     turn = word.load();
@@ -90,7 +90,7 @@ bool LimitSetter::is_idle(std::uint32_t at, std::uint64_t now) const {
          key.next_us.load() <= now * 1000 && Rates::closed_until(key, now) == 0;
 }
 
-/// Makes a key that was given up as one that never was. May be cut off anywhere and begun again.
+/// Makes a key that was given up as good as new. May be cut off anywhere and begun again.
 void LimitSetter::clean(std::uint32_t at) {
   LimitKey& key = store_.limit_keys[at];
   for (Half& lot : key.lot) lot.store(0, Point::kLimitGivenUp);

@@ -63,7 +63,7 @@ std::uint32_t Permits::room(const PermitSet& set, std::uint32_t limit, Permit ta
   return below;
 }
 
-/// Takes a free place below `room`, else one whose job is no longer held, or one that the holder
+/// Takes a free place below `room`, else a place whose job is no longer held, or that the holder
 /// left in an earlier hold. An adopter cannot tell the latter from what its job's worker has just
 /// taken.
 Word* Permits::place(PermitSet& set, std::uint32_t room, Permit holder, Permit& mine) const {

@@ -7,7 +7,7 @@
 
 namespace ojs_shm::engine {
 
-/// What a lane rings when others may go on: a sleeping worker, a producer that waits for room or
+/// What a lane rings when a sleeper may go on: a sleeping worker, a producer that waits for room or
 /// for a job's end, the supervisor. A ring decides nothing: the sleeper looks for itself.
 class Bell {
  public:

@@ -53,8 +53,8 @@ void Changer::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
 }
 
 /// A move that fails because the job was moved meanwhile counts as done when a helper may have done
-/// it, or when it fits between two moves of others. One move to another rank may have its place in
-/// line from before ours was called: ours comes after it.
+/// it, or when it fits between two moves of other lanes. A move to another rank may have its place
+/// in line from before ours was called: ours comes after it.
 Outcome Changer::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
                               JobState& found) {
   const std::uint32_t slot = find_job(store_, id);

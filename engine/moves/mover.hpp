@@ -42,8 +42,8 @@ class Mover : protected TenantAccounts {
   }
 
   // ---- landing
-  /// `now`: 0 when nothing has happened to the job, so nothing is told. `key`: the limit's, if it is
-  /// one that holds it back.
+  /// `now`: 0 when nothing has happened to the job, so nothing is told. `key`: the limit's key, if
+  /// a limit holds it back.
   void land(const Move& move, std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now,
             std::uint32_t key = 0);
   /// Of an event that can happen to what was `before`.

@@ -227,7 +227,7 @@ inline constexpr Undo kUndo[] = {
     // a dead letter's retry begins as kMove and goes on as kReturn: the first word stays
     {Op::kReturn, {nullptr, &QueueTally::in, &QueueTally::in_reserved}},
     {Op::kMove, {&QueueTally::out}},
-    // an admission is undone halfway: the third word stays, the others are spent
+    // an admission is undone halfway: the third word stays, the first two are spent
     {Op::kGiveBack, {nullptr, nullptr, &QueueTally::enqueued, &QueueTally::out}},
     {Op::kRelease, {&QueueTally::enqueued, &QueueTally::in, &QueueTally::in_reserved}},
 };

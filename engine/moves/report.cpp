@@ -10,7 +10,7 @@
 
 // Reports of running jobs. The holder reports, and any process by the job's id; so no lane holds
 // the slot here, and several may report at once. A report that is behind what its attempt has
-// reported renews the lease and changes nothing else. Of any other:
+// reported renews the lease and changes nothing else. For any other report:
 //
 //   1. the lane announces the word of the blocks that it is going to take (kReport);
 //   2. it writes the texts into blocks with that word, which no other lane uses;
@@ -118,7 +118,7 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
   }
 }
 
-/// Of a report with texts, or of one that does away with those of another attempt.
+/// For a report with texts, or a report that removes those of another attempt.
 [[gnu::noinline]] Outcome Holder::report_texts(std::uint32_t slot, std::uint64_t word,
                                                const Report& report) {
   JobRecord& job = store_.job(slot);
@@ -160,7 +160,7 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
   }
 }
 
-/// The next attempt has the number of the one that is taken back, and begins without a report.
+/// The next attempt has the number of the attempt that is taken back, and begins without a report.
 void Holder::withdraw_report(JobRecord& job) {
   const ReportWord found(job.signals.load());
   if (found.parts() != 0)

@@ -58,7 +58,7 @@ struct ReportWord {
   constexpr std::uint32_t first_block() const {
     return has_texts() ? static_cast<std::uint32_t>(FirstBlock::get(word)) : shm::kNoIndex;
   }
-  /// The word with this report in it, and the other bits as they are; kNoIndex: without texts.
+  /// The word with this report in it, and its other bits as they are; kNoIndex: without texts.
   constexpr ReportWord with(std::uint64_t parts, std::uint16_t attempt,
                             std::uint32_t first_block) const {
     const std::uint64_t texts =

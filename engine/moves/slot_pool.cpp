@@ -207,7 +207,7 @@ void SlotPool::compact() {
       case shm::KeyIndex::Insert::kBusy: return Outcome::kDuplicate;
       case shm::KeyIndex::Insert::kDuplicate: break;
     }
-    // Not back before the other is done: else it would wait for us again.
+    // Not back before the other lane is done: else it would wait for us again.
     do shm::wait_for_another(looks);
     while (shm::KeyIndex::find(segment_, hash, look) != kNoIndex && !is_taken() &&
            ++looks < look.patience());
@@ -232,8 +232,8 @@ std::uint32_t SlotPool::write(std::uint32_t slot, std::uint32_t generation,
 // ---- finished jobs ------------------------------------------------------------------------------
 
 /// Puts a finished slot where the oldest are used again first. When there is no chunk, the oldest
-/// give theirs and their slots: what is not listed would be out of use for as long as others are,
-/// and their results short-lived.
+/// give theirs and their slots: what is not listed would be out of use for as long as other slots
+/// are, and their results short-lived.
 void SlotPool::list(std::uint32_t slot, Control settled) {
   if (filling_.batch == kNoIndex) [[unlikely]] {
     filling_.oldest_ms = store_.job(slot).finished_at.get();
@@ -321,7 +321,7 @@ std::uint64_t SlotPool::drop_expired(std::uint64_t now) {
   for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
     const shm::Peeked front = rings_.peek(store_.header().finished_ring);
     if (front.empty()) return 0;
-    if (!batch_lives(segment_, front.hint())) {  // behind it may be one that is young
+    if (!batch_lives(segment_, front.hint())) {  // a young batch may be behind it
       rings_.retire(front);
       continue;
     }

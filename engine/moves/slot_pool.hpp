@@ -15,7 +15,7 @@ namespace ojs_shm::engine {
 
 /// The slots of one lane's jobs with what hangs on them, their texts and client-supplied ids. It
 /// hands out a slot for a new job, takes finished ones back, and lists them fourteen at a time in
-/// the ring of finished batches, where the one that has been finished for the longest time is used
+/// the ring of finished batches, where the slot that has been finished for the longest time is used
 /// again first.
 class SlotPool {
  public:
@@ -67,7 +67,7 @@ class SlotPool {
   void sweep();
 
  private:
-  /// The batch in which this lane lists, not yet for others.
+  /// The batch in which this lane lists, not yet for other lanes.
   struct Filling {
     std::uint32_t batch = kNoIndex, count = 0;
     shm::Chunk* chunk = nullptr;

@@ -144,8 +144,8 @@ void describe_pools(Writer& writer, const Store& store) {
               sizeof(PartRings));
 }
 
-/// The other tables that can be full. Accounts of tenants are none of these: one that has been given
-/// to a tenant stays with it until another needs it, so all in use means nothing.
+/// The other tables that can be full. Accounts of tenants are not among these: an account that was
+/// given to a tenant stays with it until another needs it, so all in use means nothing.
 void describe_tables(Writer& writer, const Store& store) {
   constexpr std::uint32_t kUnlessHighest = states({0, 1, 2, 3, 4, 5, 6, 7}),
                           kIfHighest = states({8, 9, 10, 11, 12, 13, 14, 15});

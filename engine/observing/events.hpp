@@ -25,9 +25,9 @@ enum class EventKind : std::uint8_t {
   kPriorityChanged,      ///<
   kQueuePaused,          ///<
   kQueueResumed,         ///<
-  kRateLimitExceeded,    ///< value: the limit's key
-  kRateLimitReleased,    ///< value: the limit's key
-  kRateLimitDropped,     ///< value: the limit's key
+  kRateLimitExceeded,    ///< value: as describe_rule() says of the limit
+  kRateLimitReleased,    ///< the same
+  kRateLimitDropped,     ///< the same
   kQueueStarved,         ///< tag: available jobs, value: since when none was handed out, in ms
   kPoolOverloaded,       ///< queue: the pool, tag: its active jobs, value: jobs that wait
   kPoolRebalanced,       ///< queue: the pool, ranks: its strategies
@@ -127,9 +127,9 @@ OJS_SHM_INLINE void set_facts(EventRecord& record, std::uint32_t queue, std::uin
                    std::uint64_t{max_attempts} << 32 | std::uint64_t{previous_rank} << 48);
 }
 
-/// Where one lane writes its events: in pages of sixteen, which it takes by turns with all others,
-/// so that a lane with much to tell gets much room. No other writes its open page. A death
-/// leaves an open page, which its repair closes; an event of which the stamp is missing is none.
+/// Where one lane writes its events: in pages of sixteen, which it takes by turns with all other
+/// lanes, so that a lane with much to tell gets much room. No other lane writes its open page. A
+/// death leaves an open page, which its repair closes; an event without its stamp does not count.
 class EventLog {
  public:
   EventLog(Store& store, std::uint32_t lane)

@@ -113,7 +113,7 @@ std::uint64_t first_word(std::string_view& text) {
     event.kind = EventKind::kJobExpired;
     event.value = job.created_at.get();
   } else {
-    // one that waited goes with its queue: no attempt failed
+    // a job that waited goes with its queue: no attempt failed
     if (Control(job.control.load()).state() != kSlotMoving) failed(job, settled, finished);
   }
   log_.write(event);

@@ -48,7 +48,7 @@ class Tellings {
   }
 
   // ---- jobs
-  /// About a job in this lane's hands, or one that it is about to publish.
+  /// About a job that this lane holds or is about to publish.
   void tell(EventKind kind, const JobRecord& job, Control after, std::uint64_t value = 0);
   /// About a job that is active here, as far as we know: its lease may just have been ended.
   void held(EventKind kind, const JobRecord& job, Control active, std::uint64_t value);

@@ -20,7 +20,7 @@ bool DeadLetters::is_free(const JobRecord& job, std::uint64_t now) const {
   return until <= now || until == Uniqueness::kForEver;
 }
 
-/// Leaves in `found_` what goes: 1. all that are too old; 2. of the others the oldest, while they
+/// Leaves in `found_` what goes: 1. all that are too old; 2. of the rest the oldest, while they
 /// are too many.
 void DeadLetters::choose(std::uint64_t now) {
   const auto younger = [](const Found& a, const Found& b) {

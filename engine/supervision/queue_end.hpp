@@ -14,8 +14,8 @@ class QueueEnd {
  public:
   explicit QueueEnd(Actor& actor) : actor_(actor), store_(actor.store()) {}
 
-  /// Before its settings are taken back. kWrongState: `jobs` in it are not finished; those of a
-  /// workflow that wait for others count.
+  /// Before its settings are taken back. kWrongState: `jobs` in it are not finished; members of a
+  /// workflow that wait for other members count.
   Outcome begin(std::uint32_t queue, std::uint64_t& jobs);
   /// Discards all that has not ended, also what is at work. The same as begin() afterwards; kBusy:
   /// jobs keep coming.

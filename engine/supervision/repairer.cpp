@@ -175,8 +175,8 @@ std::uint32_t Repairer::let_go(std::uint32_t slot) {
     return 1;
   }
   if (!is_exclusive(found.state())) return 0;
-  // Claimed or moving, and in no intent: to be dropped, had the drop been committed. Or a stranger
-  // has done that.
+  // Claimed or moving, and in no intent: to be dropped, had the drop been committed. Or another
+  // process's stray write did that.
   hold_on(Op::kMove, slot, kSlotAvailable);
   put_back(slot, job, found, kSlotAvailable);
   return 1;
@@ -191,7 +191,7 @@ std::uint32_t Repairer::repair(Store& store, std::span<const std::uint32_t> dead
     if (const std::uint32_t owner = Control(store.job(slot).control.load()).owner(); dead[owner])
       held[owner].emplace_back(store.job(slot).available_at.get(), slot);
   std::uint32_t mended = 0;
-  // The one that gave accounts to tenants is first: jobs of the others that come back may need one.
+  // The lane that gave accounts to tenants is first: jobs of the rest that come back may need one.
   std::vector<std::uint32_t> in_turn(dead_lanes.begin(), dead_lanes.end());
   std::stable_partition(in_turn.begin(), in_turn.end(), [&store](std::uint32_t lane) {
     return store.header().account_seat.load() == lane + 1;

@@ -26,7 +26,7 @@ struct Fetched {
   std::string* body;
 };
 
-/// A job that is acked with others.
+/// A job of a batch that is acked.
 struct Ack {
   std::uint64_t word;  ///< the control word under which it is held; spent
   std::uint32_t slot;

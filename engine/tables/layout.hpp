@@ -48,7 +48,7 @@ using shm::Plain;
 using shm::Word;
 
 /// The state field of a slot's control word: free, a job's state plus one, or one of four in which
-/// exactly one lane holds the slot and no other may touch it until that lane is done or dead.
+/// exactly one lane holds the slot and no other lane may touch it until that lane is done or dead.
 enum SlotState : unsigned {
   kSlotFree = 0,
   kSlotScheduled = 1,
@@ -65,7 +65,7 @@ enum SlotState : unsigned {
   kSlotSettling = 11,
   kSlotMoving = 12,    ///< cancel, promotion, expiry of a waiting job; a death undoes it
   kSlotTemplate = 13,  ///< what a cron's jobs are made from
-  kSlotWaiting = 14,   ///< a member of a workflow that waits for others
+  kSlotWaiting = 14,   ///< a member of a workflow that waits for other members
   kSlotHead = 15,      ///< a workflow; its ring number is its WorkflowState
 };
 constexpr unsigned slot_state(JobState state) { return static_cast<unsigned>(state) + 1; }
@@ -366,10 +366,10 @@ struct EngineHeader {
   Word timers_lost;
   Word aging;  ///< Aging of queues that have none of their own
   std::uint32_t wait_pages, event_pages, flows, permit_pages, limit_keys, lots;
-  /// 63..32 key + 1 that is being set  31..0 lane + 1 of the one that makes or sets a limit
+  /// 63..32 key + 1 that is being set  31..0 lane + 1 of the lane that makes or sets a limit
   Word limit_settler;
   std::uint32_t accounts;
-  Half account_seat;         ///< lane + 1 of the one that gives accounts to tenants
+  Half account_seat;         ///< lane + 1 of the lane that gives accounts to tenants
   Word marking;              ///< Marking, of the lane in that seat
   std::uint32_t tickets;     ///< places for enqueues that wait for room
   alignas(64) Word telling;  ///< kTells, kListened
@@ -379,13 +379,13 @@ struct EngineHeader {
   Word priority_changes;
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
-  Word pools_settler;           ///< lane + 1 of the one that changes pools
+  Word pools_settler;           ///< lane + 1 of the lane that changes pools
   /// odd while keys of limits are given up, moves on with each time. PAIR limit-turn
   Word limit_turn;
   Word dead_max_age_ms, dead_max_count;  ///< of dead letters; 0: without limit
   Word workers_lost;                     ///< registered workers that were ended for their silence
   Word maintenance;                      ///< MaintenanceWord. PAIR maintenance
-  Word maintainer;                       ///< lane + 1 of the one that changes it
+  Word maintainer;                       ///< lane + 1 of the lane that changes it
   // NO CRASH POINT: a bank means nothing before `maintenance` names it
   Plain<std::uint64_t> maintenance_since[2];
   std::uint64_t maintenance_reason[2][kReasonBytes / 8];

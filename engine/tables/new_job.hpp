@@ -20,7 +20,7 @@ enum class Outcome : std::uint8_t {
   kOk,
   kEmpty,      ///< nothing to fetch
   kQueueFull,  ///< the bound refused it
-  kMustWait,   ///< the bound has no room for it yet; only for those who are ready to wait
+  kMustWait,   ///< the bound has no room for it yet; only for a caller that is ready to wait
   kMustDrop,   ///< room has to be made for it first: enqueue_batch() does that
   /// as many tenants of bounded queues have jobs waiting as there are accounts for them
   kNoAccounts,
@@ -43,8 +43,8 @@ enum class Outcome : std::uint8_t {
   kQueueIsolated,  ///< a queue belongs to another pool that is isolated
   kDuplicate,
   kClash,        ///< another job of its unique key is in the way
-  kMustReplace,  ///< others have to go for it: enqueue_batch() does that
-  kRivalMoved,   ///< one of those that it replaces was taken meanwhile: look again
+  kMustReplace,  ///< other jobs have to go for it: enqueue_batch() does that
+  kRivalMoved,   ///< a job that it replaces was taken meanwhile: look again
   kTooLarge,
   kNotFound,
   kWrongState,

@@ -64,7 +64,7 @@ constexpr bool runs(Control head) {
   return is_head(head) && workflow_state(head) == WorkflowState::kRunning;
 }
 
-/// Lists of members, one behind the other.
+/// Lists of members, one list behind the next.
 class MemberLists {
  public:
   using List = std::span<const std::uint16_t>;
@@ -128,13 +128,13 @@ struct PastJob;
 /// A job of a workflow that has lived elsewhere.
 struct PastMember {
   enum class Is : std::uint8_t {
-    kWaiting,  ///< for others
+    kWaiting,  ///< for other members
     kAlive,    ///< its turn has come
     kEnded,
     kGone,  ///< ended, and nothing else is known of it
   };
   Is is = Is::kWaiting;
-  bool failed = false;            ///< of one that ended
+  bool failed = false;            ///< of a member that ended
   const PastJob* past = nullptr;  ///< unless it is gone
 };
 

@@ -27,8 +27,8 @@ void Workflows::begins(const Membership& member) {
   if (!is_head(head)) return;
   JobRecord& record = store_.job(member.head);
   if ((record.signals.load() & kBegan) != 0) return;
-  // A lane that stands still here until another head, or a job, has the slot, marks that: the one is not
-  // told to begin, the other is a part of 10,000 further.
+  // A lane that stands still here until another head, or a job, has the slot, marks that: the head
+  // is not told to begin, the job is a part of 10,000 further.
   // NO CRASH POINT: it says that this was told, as an event that a death leaves out is not
   if ((record.signals.fetch_or(kBegan, Point::kNone) & kBegan) != 0) return;
   actor_.tellings_.about_workflow(Tellings::of_workflow(EventKind::kWorkflowStarted, record, head));
@@ -171,8 +171,8 @@ bool Workflows::leave_out(const Membership& member, bool failed) {
   return true;
 }
 
-/// The member of a workflow that failed by which it did: the first whose job failed, if need be one by
-/// whose end others failed on which the outcome depends.
+/// The member by whose failure a workflow failed: the first whose job failed, if need be a member
+/// by whose end other members failed on which the outcome depends.
 std::uint16_t Workflows::failed_by(const WorkflowBits& bits) const {
   std::uint64_t earliest = ~0ULL;
   std::uint16_t by = 0;  // without their jobs, the first

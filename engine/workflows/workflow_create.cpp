@@ -7,14 +7,14 @@
 #include "engine/workflows/workflows.hpp"
 
 // A workflow comes into being by one store. 1. Its head and all of its members are filled in
-// private: a death frees them. 2. Each member that waits for no other, a root, is charged to its
-// queue, and is then moving in this lane's hands: a death takes the charge back. 3. The store that
-// makes the head a head. 4. Members wait, roots are published: a death leaves both to the repair. A
-// queue that is full refuses its root and with it the workflow; nothing waits or is dropped for it.
-// A member that is not published yet has no time at which it became available. Of a workflow that
-// has lived elsewhere, 1. brings what its members went through; 2. charges those whose turn has
-// come; 4. publishes those that have ended as well. A member that is being filled and has ended has
-// a time at which it did, and in place of a due time the state in which it did.
+// private: a death frees them. 2. Each member that waits for no other member, a root, is charged to
+// its queue, and is then moving in this lane's hands: a death takes the charge back. 3. The store
+// that makes the head a head. 4. Members wait, roots are published: a death leaves both to the
+// repair. A queue that is full refuses its root and with it the workflow; nothing waits or is
+// dropped for it. A member that is not published yet has no time at which it became available. Of a
+// workflow that has lived elsewhere, 1. brings what its members went through; 2. charges those
+// whose turn has come; 4. publishes those that have ended as well. A member that is being filled
+// and has ended has a time at which it did, and in place of a due time the state in which it did.
 
 namespace ojs_shm::engine {
 
@@ -97,7 +97,7 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
     if ((now_flags & ~flags[i] & kTenants) != 0)
       actor_.gather_accounts(workflow.jobs[i].queue, kPatience);
   }
-  // The last to end elsewhere may have let others run there, or not.
+  // The last member to end elsewhere may have let other members run there, or not.
   if (!workflow.past.empty()) mend_one(head, record.generation.get());
   // Cancelled before all of it was there.
   if (!runs(Control(record.control.load()))) sweep_cancelled(head, record.generation.get());
@@ -211,7 +211,7 @@ Outcome Workflows::write_head(const NewWorkflow& workflow, std::uint32_t slot) {
   return Outcome::kOk;
 }
 
-/// As an enqueue that ends with a job in this lane's hands instead of one that waits.
+/// As an enqueue that ends with a job that this lane holds instead of a job that waits.
 Outcome Workflows::charge_root(const NewJob& spec, std::uint32_t slot, bool past) {
   const std::uint32_t q = spec.queue;
   QueueRecord& queue = store_.queue(q);

@@ -57,7 +57,7 @@ struct WorkflowSnapshot {
   bool has_failed(unsigned member) const { return (failed[member / 64] >> member % 64 & 1) != 0; }
 };
 std::optional<WorkflowSnapshot> snapshot_workflow(const Store& store, std::uint32_t slot);
-/// The slot in which a member lives now; kNoIndex when it waits for others, or is gone.
+/// The slot in which a member lives now; kNoIndex when it waits for other members, or is gone.
 std::uint32_t slot_of_member(const Store& store, const WorkflowSnapshot& workflow,
                              std::uint16_t member);
 

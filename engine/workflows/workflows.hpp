@@ -29,7 +29,7 @@ class Workflows {
   void begins(const Membership& member);
   /// The member has ended, and this lane's intent names it: its bits.
   void mark(const Membership& member, bool failed);
-  /// mark(), and tells it of one that completed after so many ms.
+  /// mark(), and tells that a member completed after so many ms.
   void mark_ended(const Membership& member, bool failed, std::uint64_t ran_ms);
   /// Lets run what may run now that the member has ended, and ends the workflow after its last.
   void advance(const Membership& member);

@@ -14,8 +14,8 @@ Error complain(const std::string& place, std::string_view text) {
   return Error{Code::kInvalid, fmt::format("{}: {}", place, text), "", 0, 0, ""};
 }
 
-/// One member of [worker], and the one of [aging] that sets the same. What both tables say must be
-/// the same.
+/// One member of [worker], and the member of [aging] that sets the same. What both tables say must
+/// be the same.
 template <class Value>
 Status agree(const Settings& settings, std::string_view ours, const std::optional<Value>& said,
              std::string_view theirs, std::optional<Value>& target) {

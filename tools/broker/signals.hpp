@@ -13,7 +13,7 @@ namespace ojs_shm::broker {
 /// SignalWatch takes them. SIGPIPE is ignored: a reader that went away is an error of the write.
 void hold_signals();
 
-/// A thread that takes the held signals and hands each to `take`, with its number and who sent it,
+/// A thread that takes the held signals and hands each to `take`, with its number and its sender,
 /// for the log: "SIGTERM from process 812 (systemd)". Its destructor ends it.
 class SignalWatch {
  public:

@@ -19,7 +19,7 @@ namespace {
 
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-/// In the child: becomes the program, or leaves with the shell's code for one that cannot be run.
+/// In the child: becomes the program, or leaves with the shell's code if it cannot be run.
 [[noreturn]] void become(const std::vector<std::string>& words, int out, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

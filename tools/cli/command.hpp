@@ -19,7 +19,7 @@
 
 namespace ojs_shm::cli {
 
-/// What the command line asked for: the options that every command has, and the one command to run.
+/// What the command line asked for: the options that every command has, and the command to run.
 struct Request {
   SegmentName where;
   bool json = false;

@@ -19,7 +19,7 @@
 namespace ojs_shm::cli {
 
 /// Enqueues one envelope for each line of a descriptor, in batches, and prints the ids in the order
-/// of the lines. A line that is refused is reported with its number and does not stop the others. A
+/// of the lines. A line that is refused is reported with its number and does not stop the rest. A
 /// batch never waits for a line that has not come yet. On a terminal a progress bar is drawn on
 /// stderr.
 class EnvelopeStream {

@@ -166,7 +166,7 @@ int events(const Request& request, const EventsOptions& options) {
   }
   EventReader reader = observer.events({.from_start = true, .settle_ms = 0});
   std::uint64_t told = 0;
-  const std::size_t most = observer.segment_info().slots + (1U << 20);  // others may go on telling
+  const std::size_t most = observer.segment_info().slots + (1U << 20);  // other processes go on
   for (std::size_t i = 0; i < most && print_next(reader, request, options, told); ++i) {}
   return shell::kExitOk;
 }

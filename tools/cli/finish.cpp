@@ -29,7 +29,7 @@ Result<JobInfo> wait_for(Producer& producer, const std::string& id, const std::s
   }
 }
 
-/// For a user who may only look: the segment does not know of this wait, so it is asked again and
+/// For a user that may only look: the segment does not know of this wait, so it is asked again and
 /// again.
 Result<JobInfo> watch_for(const Observer& observer, const std::string& id,
                           const std::string& timeout) {

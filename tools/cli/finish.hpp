@@ -13,7 +13,7 @@ namespace ojs_shm::cli {
 /// for ever; when it passes, throws.
 int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout,
                    bool json);
-/// The same for a user who may only look.
+/// The same for a user that may only look.
 int watch_and_print(const Observer& observer, const std::string& id, const std::string& timeout,
                     bool json);
 

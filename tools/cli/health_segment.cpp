@@ -111,7 +111,7 @@ void check_pools(const SegmentInfo& info, const std::vector<QueueInfo>& queues,
     if (pool.capacity == 0) continue;
     const std::uint64_t percent = pool.used * 100 / pool.capacity;
     std::string text = fmt::format("{} of {} used ({} %)", pool.used, pool.capacity, percent);
-    // Finished jobs keep their blocks and their ids only until others need them.
+    // Finished jobs keep their blocks and their ids only until other jobs need them.
     bool recycled = finished != 0 && (pool.name == "blocks" || pool.name == "ids");
     // So do the places of jobs that left their level otherwise than by a fetch.
     if (pool.name == "chunks" && percent >= 90) {

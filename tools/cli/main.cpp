@@ -153,7 +153,7 @@ int main(int argc, char** argv) {
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::system_error& problem) {
     if (problem.code() == std::errc::broken_pipe) return shell::kExitFailed;
-    // Written by a format call, which throws; flush_output() says the same of all others.
+    // Written by a format call, which throws; flush_output() says the same of other output.
     if (problem.code() == std::errc::no_space_on_device)
       return shell::report(shell::output_lost(ENOSPC), false);
     shell::say("ojs-shm: {}\n", problem.what());

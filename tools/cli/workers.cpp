@@ -51,7 +51,7 @@ struct NameOptions {
   std::string id;
 };
 
-/// The error of a worker that is not there names the one that may be meant.
+/// The error of a worker that is not there names the worker that may be meant.
 void must_know(const Status& status, const Request& request, const std::string& id) {
   if (status || status.code() != Code::kNotFound) return must(status);
   Error error = status.error();

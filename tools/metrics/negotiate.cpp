@@ -22,7 +22,7 @@ std::string_view next_part(std::string_view& rest, char separator) {
   return trimmed(part);
 }
 
-/// In thousandths, by the parameter q; 1000 without one, 0 for one that is no number.
+/// In thousandths, by the parameter q; 1000 without one, 0 for a value that is not a number.
 int quality(std::string_view parameters) {
   while (!parameters.empty()) {
     const std::string_view parameter = next_part(parameters, ';');

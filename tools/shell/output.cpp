@@ -15,7 +15,7 @@ void fill_closed_descriptors(bool nobody_listens) noexcept {
   // of stdin, stdout, stderr
   const int access[] = {O_WRONLY, nobody_listens ? O_WRONLY : O_RDONLY, O_WRONLY};
   for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
-    // The lowest free number is the one that open() takes.
+    // open() takes the lowest free number.
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", access[fd]) != fd) return;
   }
 }

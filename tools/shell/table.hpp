@@ -13,8 +13,8 @@ namespace ojs_shm::shell {
 /// so a row is one line.
 class Table {
  public:
-  /// A heading that ends in '>' is set flush right. The cells below one that ends in '!' say how
-  /// something is, and are coloured where the terminal allows.
+  /// A heading that ends in '>' is set flush right. The cells below a heading that ends in '!' say
+  /// how something is, and are coloured where the terminal allows.
   explicit Table(std::initializer_list<std::string_view> headings);
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }

@@ -45,7 +45,7 @@ void Browser::read_events() {
   log_.lost = events_->lost();
 }
 
-/// The name may lead to another segment by now, and that is the one meant.
+/// The name may lead to another segment by now, and that segment is meant.
 void Browser::follow_a_new_segment() {
   if (!options_.post_mortem.empty()) return;
   Result<Observer> observer = Observer::attach(options_.where);
@@ -308,8 +308,8 @@ void Browser::back() {
 
 // --- Pictures ------------------------------------------------------------------------------------
 
-/// Where the full names of all do not fit, those of the others are short; where even these do not,
-/// the first are left out until the chosen one fits.
+/// Where the full names of all do not fit, those of the other segments are short; where even these
+/// do not, the first are left out until the chosen one fits.
 Line Browser::tabs(std::size_t width) const {
   static constexpr std::string_view kTabs = "1234567890C";
   static_assert(kTabs.size() == std::size(kViews));

@@ -56,8 +56,8 @@ struct Sample {
     std::map<std::string, double> pool_shares;  ///< "POOL QUEUE": of what the pool handed out
   };
   Span spans[kSpanCount];
-  /// when this program first saw the broker dead or gone; of one that died before it looked, the
-  /// trace that is left (Census::broker_lost_ms). Unix ms, 0: it is there, or left in order
+  /// when this program first saw the broker dead or gone; of a broker that died before it looked,
+  /// the trace that is left (Census::broker_lost_ms). Unix ms, 0: it is there, or left in order
   std::uint64_t broker_lost_ms = 0;
   bool removed = false;  ///< the segment's file has been removed, or replaced
   double took_ms = 0;    ///< the look itself
@@ -78,7 +78,7 @@ class Sampler {
   const Sample& take();
   const Sample& last() const { return sample_; }
   const Observer& observer() const { return observer_; }
-  /// Goes on with another segment: the one that now has the name.
+  /// Goes on with the segment that now has the name.
   void follow(Observer observer);
 
  private:

@@ -25,7 +25,7 @@ std::string role_of(const ProcessInfo& process, const WorkerCensus& worker) {
   return role.empty() ? "-" : role;
 }
 
-/// Workers that said who they are, behind the processes: of one that a gateway serves no process is seen.
+/// Registered workers, behind the processes: of a worker that a gateway serves no process is seen.
 Row registered_row(const RegisteredWorker& worker, std::uint64_t at_ms) {
   const auto none = [] { return text_cell("-"); };
   const std::string state(worker.ended ? worker.end() : worker.state());

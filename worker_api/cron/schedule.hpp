@@ -19,7 +19,7 @@ class CronSchedule {
   static Result<CronSchedule> read(std::string_view expression, std::string_view timezone);
 
   /// The first time after `time_ms` at which it fires (Unix time in milliseconds). A time that
-  /// clocks jump over does not come, and one that they show twice comes once, the first time.
+  /// clocks jump over does not come, and a time that they show twice comes once, the first time.
   /// "@every" counts from `time_ms`. Nothing: not in the next forty years.
   std::optional<std::int64_t> next_after(std::int64_t time_ms) const;
 

@@ -86,8 +86,8 @@ void errors(ObjectWriter& writer, const std::vector<JobError>& entries) {
 
 // ---- reading ------------------------------------------------------------------------------------
 
-/// Reads the members of one kind of object, by a table of their names; one that is not in the table
-/// is a complaint.
+/// Reads the members of one kind of object, by a table of their names; a member that is not in the
+/// table is a complaint.
 template <class Target>
 struct Field {
   std::string_view name;

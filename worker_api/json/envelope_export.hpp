@@ -75,12 +75,12 @@ struct ExportedJob {
 struct ExportedMember {
   std::uint16_t waits = 0xFFFF, gate = 0xFFFF;
   std::uint8_t when = 0;  ///< engine::When
-  bool waiting = false;   ///< for others; else its job's state tells how it stands
-  bool failed = false;    ///< of one that ended, or of which nothing is left
+  bool waiting = false;   ///< for other members; else its job's state tells how it stands
+  bool failed = false;    ///< of a member that ended, or of which nothing is left
   std::optional<ExportedJob> job;
 };
 
-/// {"workflow":{...}}: one that runs, with all of its jobs.
+/// {"workflow":{...}}: a workflow that runs, with all of its jobs.
 struct ExportedWorkflow {
   static constexpr std::uint16_t kNothing = 0xFFFF;
   std::string id;

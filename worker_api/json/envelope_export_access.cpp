@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may take jobs, and when: the lines of an export that tell of pools of workers and of limits.
+// Which workers may take jobs, and when: the lines of an export about pools of workers and limits.
 #include <string>
 
 #include "worker_api/json/envelope_export.hpp"

@@ -26,7 +26,7 @@ inline JobError error_without_attempt(std::string_view reason, std::uint16_t att
           .retryable = false};
 }
 
-/// By what the job failed, or its last attempt did; nothing of one that completed, or never failed.
+/// By what the job failed, or its last attempt did; nothing if it completed or never failed.
 inline std::optional<JobError> last_error_of(const JobInfo& job) {
   if (job.state == State::kCompleted) return {};
   if (job.discard_reason == "expired" || job.discard_reason == "dropped")

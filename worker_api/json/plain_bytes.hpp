@@ -36,7 +36,7 @@ inline std::size_t plain_bytes(const char* bytes) noexcept {
   std::uint64_t word = 0;
   std::memcpy(&word, bytes, sizeof word);
   const std::uint64_t quotes = word ^ (kOnes * '"'), slashes = word ^ (kOnes * '\\');
-  // A borrow only reaches bytes behind one that is marked rightly.
+  // A borrow only reaches bytes behind a byte that is marked rightly.
   const std::uint64_t marks =
       ((quotes - kOnes) | (slashes - kOnes) | (word - kOnes * 0x20) | word) & kHighs;
   return static_cast<std::size_t>(std::countr_zero(marks)) / 8;

@@ -17,9 +17,9 @@ inline constexpr std::int64_t kLongestResultTtlS = 3'153'600'000;
 constexpr bool is_result_ttl(std::int64_t seconds) {
   return seconds >= -1 && seconds <= kLongestResultTtlS;
 }
-/// Nothing: the members have none, or one that is none.
+/// Nothing: the members have no result_ttl, or a value that is not one.
 std::optional<std::int64_t> result_ttl_in(std::string_view extra);
-/// Whether the members have none, or one that can be kept to.
+/// Whether the members have no result_ttl, or a valid value.
 bool result_ttl_fits(std::string_view extra);
 /// The members with that one; what is no object stays as it is.
 std::string with_result_ttl(std::string_view extra, std::int64_t seconds);

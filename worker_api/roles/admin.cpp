@@ -122,7 +122,7 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   const bool across = settings.tenant_fairness
                           ? settings.tenant_fairness->enabled && settings.tenant_fairness->across
                           : found != nullptr && (found->flags.load() & engine::kAcross) != 0;
-  // Who was killed between the two has left both behind, and a queue in that state can still be
+  // A process killed between the two has left both behind, and a queue in that state can still be
   // paused or bounded.
   if (settings.aging || settings.level_weights || settings.tenant_fairness)
     if (Status checked = internal::check_order(name, ages, weighted, across); !checked)

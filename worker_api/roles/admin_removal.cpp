@@ -24,7 +24,7 @@ Error unfinished(std::string_view name, std::uint64_t jobs) {
           "jobs"};
 }
 
-/// As a queue that nobody ever configured.
+/// As a queue that was never configured.
 QueueSettings no_settings() {
   QueueSettings none;
   none.max_depth = none.max_size_bytes = none.tenant_max_depth = none.tenant_max_size_bytes = 0;

@@ -46,7 +46,7 @@ bool is_link(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
 }
 
-/// Where a link leads to: all who attach must meet at one lock file, by whatever name they came.
+/// Where a link leads to: all processes must meet at one lock file, by whatever name they attach.
 std::string real_path_of(const SegmentName& name) {
   const std::string path = path_of(name);
   std::error_code unknown;
@@ -158,8 +158,8 @@ void Attachment::mark_forked() {
   locks_.close();  // so that the parent's death frees its byte
 }
 
-/// Without its lock file it cannot be told who lives here, and a new one says that none does. Only
-/// when that is so.
+/// Without its lock file it cannot be told which processes live, and a new file says that none
+/// does. Only when that is so.
 Status Attachment::check_lock_file() const {
   const std::string path = shm::LockFile::path_of(segment_.path());
   for (std::uint32_t i = 0; i < segment_.geometry().processes && ::access(path.c_str(), F_OK) != 0;
@@ -269,7 +269,7 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
                  0,
                  0,
                  ""};
-  // Who opens the lock file of a segment that exists finds out first whether it may be made anew.
+  // An open of the lock file of a segment that exists finds out first whether it may be made anew.
   if (::access(path_of(name).c_str(), F_OK) == 0)
     return Error{Code::kInUse, path_of(name) + " exists", "segment", 0, 0, ""};
   if (is_link(path_of(name))) return no_segment(name);  // no file may be made behind it
@@ -298,8 +298,8 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
 Result<std::uint32_t> Attachment::take_lane(bool for_service) {
   if (forked()) return closed();
   if (read_only()) return Error{Code::kPermission, "this attachment only observes", "", 0, 0, ""};
-  // A lane is its process's: without a record it would stay free for others, and be given back under
-  // their hands.
+  // A lane is its process's: without a record it would stay free for other processes, and be given
+  // back under their hands.
   if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);
   shm::Half& high = segment_.header().lanes_high;
   const std::uint32_t usable = for_service ? store_.lanes() : lanes_for_handles(store_);

@@ -67,7 +67,7 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   Result<std::uint32_t> take_lane(bool for_service = false);
   void give_lane(std::uint32_t lane);
 
-  /// Mends after every process found dead; how many there were. One caller at a time, the others
+  /// Mends after every process found dead; how many there were. One caller at a time, other callers
   /// return 0 at once.
   std::uint32_t repair_the_dead(Deaths* deaths = nullptr);
   /// Looks everywhere and mends what a repair cannot know of. For a quiet segment.

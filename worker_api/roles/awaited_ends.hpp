@@ -18,7 +18,7 @@ class AwaitedEnds {
   /// From now on. True: collect() has something to do already.
   bool add(engine::JobId id);
   void remove(engine::JobId id);
-  /// Takes out those that have ended, or are gone. True: another process has one of the others in its
+  /// Takes out those that have ended, or are gone. True: another process has one of the rest in its
   /// hands and may end it without ringing; look again soon.
   bool collect(std::vector<engine::JobId>& ended);
 

@@ -32,7 +32,7 @@ class Births {
     bool knows_some(std::uint32_t slot) const {
       return known_ != nullptr && known_[slot].created_at != 0;
     }
-    /// Nothing, when another job is in the slot than the one that is known.
+    /// Nothing, when another job than the known one is in the slot.
     const Birth* find(std::uint32_t slot, std::uint32_t generation) const {
       return knows_some(slot) && known_[slot].generation == generation ? &known_[slot] : nullptr;
     }

@@ -13,7 +13,7 @@ std::uint64_t longest_clock_step_ms(const Observer& observer) {
   const std::uint64_t last = times.last.load();
   std::uint64_t longest = 0, later = times.at_ms[last % engine::kSamples].load();
   for (unsigned back = 1; back < engine::kSamples; ++back) {
-    // 0: none, or one that is being taken, which is the oldest
+    // 0: none, or a sample that is being taken, which is the oldest
     const std::uint64_t at = times.at_ms[(last - back) % engine::kSamples].load();
     if (at == 0) break;
     longest = std::max(longest, later - std::min(later, at));

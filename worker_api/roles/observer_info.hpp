@@ -9,7 +9,7 @@
 
 namespace ojs_shm::internal {
 
-/// Whether a unique job keeps others of its key out, as far as it decides that itself.
+/// Whether a unique job keeps other jobs of its key out, as far as it decides that itself.
 inline bool keeps_others_out(engine::Uniqueness policy, engine::JobState state,
                              std::uint64_t created_at, std::uint64_t now) {
   return policy.minds(state) && policy.end(created_at) > now;

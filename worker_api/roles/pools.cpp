@@ -161,7 +161,7 @@ std::string options_of(const engine::Plan& plan, const engine::Plan& now) {
 
 /// The options of a segment like this one whose pool is twice as large, or as near to that as a
 /// segment can have; empty when it can have no more. What is proposed is tried on the engine's own
-/// plan, so that a caller who follows it gets what was said, and no less of anything else.
+/// plan, so that a caller that follows it gets what was said, and no less of anything else.
 std::string larger(engine::Store& store, Pool pool, std::uint64_t capacity) {
   const shm::Geometry& g = store.segment().geometry();
   const engine::Plan before = plan_of(store);

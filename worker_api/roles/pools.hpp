@@ -28,7 +28,7 @@ inline constexpr unsigned kPools = 9;
 PoolInfo pool_info(engine::Store& store, Pool pool);
 /// Nothing more, or not enough, could be taken from it.
 Error exhausted(engine::Store& store, Pool pool);
-/// The lanes that handles get; the others are kept for supervision.
+/// The lanes that handles get; the rest are kept for supervision.
 std::uint32_t lanes_for_handles(const engine::Store& store);
 
 }  // namespace ojs_shm::internal

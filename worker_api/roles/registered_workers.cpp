@@ -14,8 +14,8 @@
 #include "worker_api/roles/admin_impl.hpp"
 #include "worker_api/roles/settings_check.hpp"
 
-// Workers that said who they are. The segment keeps what a worker says of itself as one JSON object,
-// which the engine does not look at.
+// Workers that registered themselves. The segment keeps what a worker says of itself as one JSON
+// object, which the engine does not look at.
 
 namespace ojs_shm {
 

@@ -23,7 +23,7 @@ Error no_worker(std::string_view id);
 Result<engine::WorkerKey> report_worker(engine::Actor& actor, const WorkerReport& report,
                                         bool native);
 
-/// The worker that a handle is. One thread fetches; others may beat and ask.
+/// The worker that a handle is. One thread fetches; other threads may beat and ask.
 class Registration {
  public:
   Registration(const WorkerOptions& options, std::vector<std::string> queues);

@@ -26,14 +26,14 @@ void tell_result(const engine::Store& store, const engine::Snapshot& s, JobInfo&
   if (!info.result_ttl_s || *info.result_ttl_s < 0 || info.state != State::kCompleted) return;
   const engine::Membership member{s.annex.workflow, s.annex.workflow_generation, s.annex.node};
   if ((s.signals & engine::kMember) != 0 && engine::runs(engine::head_of(store, member)))
-    return;  // others of its workflow may want it
+    return;  // other jobs of its workflow may want it
   info.result_expires_at_ms = s.finished_at + static_cast<std::uint64_t>(*info.result_ttl_s) * 1000;
   if (store.now_ms() < info.result_expires_at_ms) return;
   info.result_pruned = true;
   info.result.clear();
 }
 
-/// A limit drops a job without a mark: one that never began, and has no error.
+/// A limit drops a job without a mark: the job never began, and has no error.
 std::string_view discard_reason(const engine::Snapshot& s) {
   if (s.state() != engine::JobState::kDiscarded) return "";
   if (s.policy.has(engine::Policy::kExpired)) return "expired";

@@ -10,7 +10,7 @@
 #include "engine/tables/job_look.hpp"
 #include "worker_api/roles/attachment.hpp"
 
-// How long results are kept, why a job was discarded, and what is said of one that is no longer there.
+// How long results are kept, why a job was discarded, and what is said of a job that is gone.
 
 namespace ojs_shm {
 class Job;

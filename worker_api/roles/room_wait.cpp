@@ -45,7 +45,7 @@ Outcome RoomWait::look(std::vector<engine::JobId>& ids) {
   engine::Actor& actor = handle_.actor();
   for (;;) {
     const bool in_time = shm::steady_ms() < until_ms_;
-    if (!in_time) leave();  // a last attempt among those who do not wait
+    if (!in_time) leave();  // a last attempt among the enqueues that do not wait
     if (place_.held()) actor.attend(place_.ticket);
     actor.be_patient(in_time, place_.ticket);
     Outcome outcome = attempt(ids);

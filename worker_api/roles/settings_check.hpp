@@ -13,8 +13,8 @@
 
 namespace ojs_shm::internal {
 
-// What Admin and Worker refuse whatever the segment holds; for those who read settings before there
-// is a segment.
+// What Admin and Worker refuse whatever the segment holds; for callers that read settings before
+// there is a segment.
 
 /// The largest bounds.
 constexpr std::uint64_t kMostBoundJobs = (1ULL << 24) - 1, kMostBoundBytes = (1ULL << 40) - 1;

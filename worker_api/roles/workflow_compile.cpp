@@ -141,7 +141,7 @@ class Compiler {
   void chain(const WorkflowSpec& spec, const Place& place, const Inherited& inherited,
              std::uint16_t waits, unsigned depth, Members& last) {
     if (!has_parts(spec, place, "steps")) return;
-    // Without a word about the whole, its first job is the root from which the others inherit.
+    // Without a word about the whole, its first job is the root from which the rest inherit.
     const WorkflowSpec& first = spec.steps.front();
     Inherited later = inherited;
     if (!later.priority && first.kind == WorkflowKind::kJob) later.priority = first.job.priority;

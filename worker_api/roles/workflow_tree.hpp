@@ -35,7 +35,7 @@ struct WorkflowTree {
 class TreeWriter {
  public:
   explicit TreeWriter(std::string& out) : out_(out) {}
-  /// A part; job() ends one that is a job, open() and close() go around the parts of another.
+  /// A part; job() ends a part that is a job, open() and close() go around the parts of any other.
   void begin(const WorkflowSpec& spec, std::string_view callback = {});
   void job(std::string_view type, std::string_view queue);
   void open();

@@ -95,7 +95,7 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
                  .subject = std::string(spec.id)};
   const std::size_t at = std::min<std::size_t>(workflow.refused, compiled.jobs.size() - 1);
   const std::uint32_t queue = well ? compiled.ready[at].queue : engine::kNoIndex;
-  // A queue that would drop jobs for others, or let them wait, has told no numbers.
+  // A queue that would drop jobs for new jobs, or let them wait, has told no numbers.
   if (outcome == engine::Outcome::kQueueFull && impl.actor().met().fullness.bound == 0)
     return internal::error_of(outcome, impl.store(), queue, "");
   return impl.refusal(outcome, queue, spec.id.empty() ? "workflow" : spec.id,

@@ -220,8 +220,8 @@ class Simulation {
     return {};
   }
 
-  /// The first arrival of a workflow creates it. Another one that comes after no job waits in it for
-  /// its time.
+  /// The first arrival of a workflow creates it. Another arrival that comes after no job waits in
+  /// it for its time.
   Status arrive_in(std::uint32_t workflow, std::uint32_t number) {
     SimulatedWorkflow& played = outcome_.workflows[workflow];
     if (ids_[workflow].empty() && !played.refused) return create(workflow);
@@ -313,7 +313,7 @@ class Simulation {
     ends_.pop();
     Server& server = servers_[end.server];
     const Status done = server.worker.ack(jobs_[end.place]);
-    // one that was replaced meanwhile is no longer its worker's
+    // a job that was replaced meanwhile is no longer its worker's
     if (!done && done.code() != Code::kLost) return done;
     if (done) let_follow(end.arrival);
     spare_.push_back(end.place);

@@ -124,7 +124,7 @@ struct SimulationReport {
   std::vector<SimulatedGroup> queues, levels,
       tenants;  ///< a level is "QUEUE PRIORITY"; tenants, if there are any
   /// If there are any: arrivals of its queues, which may be of several pools, and services by its
-  /// workers. Workers of no pool and queues of none are the one without a name.
+  /// workers. Workers of no pool and queues of none make the group without a name.
   std::vector<SimulatedGroup> pools;
   /// If there are any: workflows, those that completed, and how long they took in place of waits.
   std::optional<SimulatedGroup> workflows;

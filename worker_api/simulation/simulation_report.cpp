@@ -67,8 +67,8 @@ std::vector<SimulatedGroup> finish_all(std::map<Key, Waits>& groups, std::uint64
   return made;
 }
 
-/// Which groups of pools a queue counts in: those that serve it, or the one of no pool, where there
-/// is such a group.
+/// Which groups of pools a queue counts in: those that serve it, or the group of no pool, where
+/// there is such a group.
 std::map<std::string, std::vector<Waits*>> groups_by_queue(const Trace& trace,
                                                            std::map<std::string, Waits>& pools) {
   std::map<std::string, std::vector<Waits*>> groups;

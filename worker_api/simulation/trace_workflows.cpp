@@ -74,7 +74,7 @@ class JobsBefore {
   Jobs found_;
 };
 
-/// The trees of a forest: each arrival leads to one that stands for all of its workflow.
+/// The trees of a forest: each arrival leads to the arrival that stands for all of its workflow.
 class Forest {
  public:
   explicit Forest(std::size_t size) : above_(size) {

@@ -24,8 +24,8 @@ class TraceWorkflows {
  public:
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-  /// Errors: kInvalid, for arrivals that come after each other in a circle, or after one that is not
-  /// there, for a workflow of too many jobs, and for a unique job in one.
+  /// Errors: kInvalid, for arrivals that come after each other in a circle, or after an arrival
+  /// that is not there, for a workflow of too many jobs, and for a unique job in one.
   static Result<TraceWorkflows> of(const Trace& trace);
 
   /// The arrivals of each, as numbers of the trace, in its order.

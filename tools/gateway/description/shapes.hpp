@@ -9,8 +9,8 @@ namespace ojs_shm::gateway {
 
 /// What a JSON text looks like, for the description of the endpoints.
 ///
-///   "id: text, priority?: integer, ..."   an object: members, `?` for one that may be missing; `...`
-///                                         at the end: it may have others
+///   "id: text, priority?: integer, ..."   an object: members, `?` if it may be missing; `...`
+///                                         at the end: it may have more
 ///   "+Job", "+Job?"                       the members of another shape; as ones that may be missing
 ///   "= 'first'|'second'"                  no object of its own, but one of these types
 ///

@@ -18,7 +18,7 @@ namespace ojs_shm::gateway {
 class Body {
  public:
   explicit Body(const Request& request);
-  /// The body as it came; of one that is empty "{}".
+  /// The body as it came; "{}" for an empty body.
   std::string_view object() const { return object_; }
   /// Of an object inside a body; `where` stands before the names of its members.
   Body(std::string_view object, std::string where);

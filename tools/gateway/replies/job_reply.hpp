@@ -17,7 +17,7 @@ std::string job_text(Desk& desk, const JobInfo& job);
 void append_job_text(std::string& out, Desk& desk, const JobInfo& job);
 /// The job of an id. With the header X-OJS-Tenant another tenant's job is not there. Throws a Fault.
 JobInfo job_of(Desk& desk, const Request& request, const std::string& id);
-/// The worker that has the job, if it said who it is; else empty.
+/// The worker that has the job, if it is named; else empty.
 std::string holder_of(Desk& desk, const JobInfo& job);
 /// 409 for a worker that names a second pool.
 Fault worker_fault(const Error& error);

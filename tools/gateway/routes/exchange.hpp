@@ -34,7 +34,7 @@ struct Reply {
   unsigned status = 200;
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
-  std::string content_type = {};  ///< empty: the one that was negotiated
+  std::string content_type = {};  ///< empty: what was negotiated
   /// Called once: whether the kernel has the whole reply. Else its client is gone.
   std::function<void(bool delivered)> sent = {};
 };

@@ -78,7 +78,7 @@ JobInfo job_with_result(Desk& desk, const Request& request, const std::string& i
   } catch (const Fault&) {
     const auto found = desk.observer.get(id);
     if (found || found.error().state != "gone") throw;
-    // Whose job it was is known of the latest ones alone; of the others a tenant learns nothing.
+    // Whose job it was is known of the latest jobs alone; of older jobs a tenant learns nothing.
     if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty()) {
       const auto known = desk.hall.tape().jobs().known(id);
       if (!known || known->tenant != tenant) throw not_found("job", id);

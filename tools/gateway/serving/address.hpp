@@ -11,7 +11,7 @@ namespace ojs_shm::gateway {
 struct Address {
   std::string host;
   std::uint16_t port = 0;  ///< 0: a free one is chosen
-  std::string path;        ///< of a Unix socket; then the others say nothing
+  std::string path;        ///< of a Unix socket; then the other members say nothing
 
   bool is_unix() const { return !path.empty(); }
 };

@@ -31,7 +31,7 @@ class Hall {
   Tape& tape() { return tape_; }
   SchemaBook& schemas() { return schemas_; }
   StatsLog& stats() { return stats_; }
-  /// The census that all share who ask within SharedLook::kFresh.
+  /// The census that all requests within SharedLook::kFresh share.
   std::shared_ptr<const Census> census(const Observer& observer) {
     return census_.get(SharedLook<Census>::Clock::now(), [&] { return observer.census(); });
   }

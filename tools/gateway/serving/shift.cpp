@@ -85,7 +85,7 @@ void Shift::leave_line(Place place) {
   if (line_.empty()) wants_poke_.set(false);
 }
 
-/// Awaits jobs of the queues and pools for which a request waits, and of no others.
+/// Awaits jobs of the queues and pools for which a request waits, and no more.
 void Shift::await_wanted() {
   std::erase_if(awaited_, [](const auto& each) { return each.second == 0; });
   std::vector<std::string> queues, pools;
@@ -146,8 +146,8 @@ WaitingEnqueue Shift::begin_enqueue(std::span<const JobSpec> jobs,
   return waiting;
 }
 
-/// Whether the descriptor may have told of room, or of one that waited for too long: it does a moment
-/// after a request began to wait, too.
+/// Whether the descriptor may have told of room, or of an enqueue that waited too long: it does a
+/// moment after a request began to wait, too.
 bool Shift::serve_decided() {
   if (room_seekers_ == 0) return false;
   bool served = std::exchange(seeks_room_anew_, false);
@@ -156,9 +156,9 @@ bool Shift::serve_decided() {
   return served;
 }
 
-/// Serves those who wait when the descriptor is readable. Queues for which no request waits are given up then,
-/// so that another sleeper gets the job; where the line may have none of the jobs, it is read again a
-/// little later.
+/// Serves the requests that wait when the descriptor is readable. Queues for which no request waits
+/// are given up then, so that another sleeper gets the job; where the line may have none of the
+/// jobs, it is read again a little later.
 void Shift::await_ring() {
   if (ring_watched_ || !ring_ || (awaited_.empty() && end_seekers_.empty() && room_seekers_ == 0))
     return;

@@ -9,7 +9,7 @@
 
 namespace ojs_shm::gateway {
 
-/// What a request needs and a token grants. `admin` grants the others too.
+/// What a request needs and a token grants. `admin` grants the rest too.
 enum class Scope : std::uint8_t { kNone = 0, kRead = 1, kWrite = 2, kAdmin = 4 };
 
 std::string_view scope_name(Scope scope) noexcept;
@@ -25,7 +25,7 @@ class Tokens {
   enum class Verdict : std::uint8_t { kGranted, kUnknown, kScopeMissing };
   /// `authorization` is the header of that name. Takes as long for every token of one length.
   Verdict judge(std::string_view authorization, Scope needed) const;
-  /// The names of the scopes that it grants; admin grants the others too.
+  /// The names of the scopes that it grants; admin grants the rest too.
   std::vector<std::string_view> scopes_for(std::string_view authorization) const;
 
  private:

@@ -121,7 +121,7 @@ StatsLog::Look StatsLog::latest() const {
 }
 
 void StatsLog::Row::add(const StatsMark& mark) {
-  // The clock of another segment of the name, or one that was set back: the past is of another time.
+  // The clock of another segment of the name, or a clock set back: the past is of another time.
   if (!marks.empty() && mark.at_ms < marks.back().at_ms) marks.clear();
   if (!marks.empty() && mark.at_ms - marks.back().at_ms < step_ms - kStepMs / 10) return;
   marks.push_back(mark);

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::size_t kPiece = 256;
-/// Beyond this age an event is on the tape of anyone who joins.
+/// Beyond this age an event is on the tape of every reader that joins.
 constexpr std::chrono::milliseconds kSettled{100};
 
 /// A listener of the tape; gives its place up at the end.
@@ -157,7 +157,7 @@ asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit, E
         continue;
       }
       if (filter.lets_pass(*told)) pieces += of ? of->tell(desk, *told) : piece_of(*told);
-      // Of a cron's event the job is one that was in its way.
+      // The job of a cron's event is the job that was in its way.
       if (of && told->job_id == of->job && !told->type.starts_with("cron.")) over = told->ends_job;
     }
     const auto now = Clock::now();

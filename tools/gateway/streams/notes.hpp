@@ -11,7 +11,7 @@
 
 namespace ojs_shm::gateway {
 
-/// Who runs a job.
+/// The worker that runs a job.
 struct JobNote {
   std::uint64_t fence = 0;
   /// of a worker for whom the segment had no place

@@ -9,7 +9,7 @@
 namespace ojs_shm::gateway {
 namespace {
 
-/// The state that an event leads to, and the one before where only one leads there.
+/// The state that an event leads to, and the state before it where only one leads there.
 struct Rule {
   std::string_view type;
   State to;

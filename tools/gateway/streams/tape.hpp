@@ -53,14 +53,14 @@ class Tape {
     std::uint64_t next = 0;      ///< number of what comes next
     std::uint64_t position = 0;  ///< Told::position of what came last
   };
-  /// What lies between the event that a listener names and the first one that it gets.
+  /// What lies between the event that a listener names and the first event that it gets.
   struct Gap {
     bool there = false;
     std::optional<std::uint64_t> lost =
         {};  ///< nothing: the tape never had that event, or long ago
   };
-  /// Begins behind the last event, or behind the one with this id; behind a gap if the tape has it no
-  /// longer.
+  /// Begins behind the last event, or behind the event with this id; behind a gap if the tape has
+  /// it no longer.
   Place join(std::string_view after, Gap& gap);
   void leave();
   /// Up to `most` events that come next, and what the tape dropped before them.

@@ -150,7 +150,7 @@ class OJS_SHM_API Admin {
   /// a new segment.
   Status set_strict_envelopes(bool on);
   /// Whether jobs keep the priority they were enqueued with, in place of what the convention says:
-  /// on in `qo`, off in the others.
+  /// on in `qo`, off elsewhere.
   Status set_immutable_priorities(bool on);
   /// Maintenance of the segment: while it is on, no process gets a job from any queue, no scheduled
   /// job or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. It is independent of the pauses of queues. Survives this process.
@@ -210,9 +210,9 @@ OJS_SHM_API Status remove_segment(const Segment& segment, Removal removal = Remo
 /// thread.
 class OJS_SHM_API Broker {
  public:
-  /// Creates the segment, or re-attaches to one that its last broker left. Errors: kInUse (another
-  /// broker lives), kOtherFormat (also another convention), and those of Segment::create. `resumed`
-  /// tells which it was.
+  /// Creates the segment, or re-attaches to a segment that its last broker left. Errors: kInUse
+  /// (another broker lives), kOtherFormat (also another convention), and those of Segment::create.
+  /// `resumed` tells which it was.
   static Result<Broker> start(const SegmentName& name, const SegmentOptions& options);
   Broker(Broker&&) noexcept;
   ~Broker();

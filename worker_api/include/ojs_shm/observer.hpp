@@ -199,7 +199,7 @@ struct JobFilter {
   std::optional<State> state = {};
   bool dead_letter = false;  ///< only dead letters
   bool waiting = false;      ///< only scheduled, available, pending and retryable ones
-  /// only unique jobs that keep others of their key out now, by their own states and period
+  /// only unique jobs that keep other jobs of their key out now, by their states and period
   bool unique = false;
   std::optional<std::string> tenant = {};
   std::optional<std::int64_t> priority = {};  ///< as stored

@@ -28,7 +28,7 @@
 //     Structs filled by the library are filled up to struct_size, which is left as it was.
 //  6. Threads. A segment handle may be used by all threads at once, every other handle by one
 //     thread at a time; make one for each thread. Only ojs_shm_interrupt() and
-//     ojs_shm_cancel_requested() may run beside others.
+//     ojs_shm_cancel_requested() may run beside other calls.
 //  7. Processes. After fork() the child's inherited handles answer OJS_SHM_E_CLOSED; the child
 //     attaches for itself.
 //  8. No callbacks, no exceptions, no longjmp, no signals, nothing printed, no locale. No call

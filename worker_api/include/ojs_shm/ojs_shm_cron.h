@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// Makes a cron from its JSON, or replaces the one of that name, whose counts stay:
+// Makes a cron from its JSON, or replaces the cron of that name, whose counts stay:
 //   {"name": "nightly", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "overlap_policy": "skip",
 //    "enqueue", "allow" or "cancel_previous", "enabled": true, "type": "report.make", "args": [],
 //    "options": {"queue": "reports"}}

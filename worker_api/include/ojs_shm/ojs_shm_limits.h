@@ -30,7 +30,7 @@ OJS_SHM_API int64_t ojs_shm_limit(ojs_shm_observer* observer, const char* key, c
 // segment's do not.
 OJS_SHM_API int ojs_shm_set_strict_envelopes(ojs_shm_admin* admin, int on);
 // Whether jobs keep the priority they were enqueued with (reprioritize: WRONG_STATE), in place of
-// what the convention says: on in `qo`, off in the others.
+// what the convention says: on in `qo`, off elsewhere.
 OJS_SHM_API int ojs_shm_set_immutable_priorities(ojs_shm_admin* admin, int on);
 
 #ifdef __cplusplus

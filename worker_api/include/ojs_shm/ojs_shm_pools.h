@@ -35,7 +35,7 @@ OJS_SHM_API int ojs_shm_direct_worker(ojs_shm_admin* admin, const char* id, int 
 // Forgets the worker; its jobs stay with their leases. Errors: NOT_FOUND.
 OJS_SHM_API int ojs_shm_remove_worker(ojs_shm_admin* admin, const char* id);
 // Of a handle with an id. A sign of life, as each fetch, heartbeat and progress is one; after 30 s
-// without, its jobs go to others. Any thread. Returns OJS_SHM_DIRECTIVE_.
+// without, its jobs go to other workers. Any thread. Returns OJS_SHM_DIRECTIVE_.
 OJS_SHM_API int ojs_shm_worker_beat(ojs_shm_worker* worker);
 OJS_SHM_API int64_t ojs_shm_scheduling(ojs_shm_observer* observer, char* buffer, size_t size);
 

@@ -25,7 +25,7 @@ typedef struct ojs_shm_import_report {
 // write() to it does. Errors: INTERNAL (it cannot be written).
 OJS_SHM_API int64_t ojs_shm_export(const ojs_shm_segment* segment, int fd);
 // Puts an export into a segment, read from a descriptor up to its end. A line that is at fault is
-// counted as refused, the others go in. Errors: INVALID (lines were refused; the message is that of
+// counted as refused, the rest go in. Errors: INVALID (lines were refused; the message is that of
 // the first), OTHER_FORMAT (not an export, or of a later version), NOMEM, INTERNAL (it cannot be
 // read).
 // `report` may be NULL; it is filled on errors, too. What was put in stays, and the same export

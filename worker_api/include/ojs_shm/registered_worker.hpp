@@ -57,7 +57,7 @@ struct RegisteredWorker {
   std::uint32_t concurrency = 0, active_jobs = 0, pid = 0;
   std::uint64_t registered_at_ms = 0, last_sign_ms = 0, silent_ms = 0;
   std::uint64_t longest_silence_ms = kWorkerSilenceMs;  ///< after which it is ended
-  std::uint64_t returned_jobs = 0;                      ///< that went to others when it was ended
+  std::uint64_t returned_jobs = 0;                      ///< to other workers, when it was ended
   bool ended = false;   ///< for its silence, or with its process; known for ten minutes
   bool died = false;    ///< with its process
   bool native = false;  ///< a handle of a process of the segment, not a client of a gateway

@@ -34,7 +34,7 @@ struct ImportReport {
   std::uint64_t defaulted = 0;           ///< of the jobs: brought no priority
   /// of the jobs: their rank is beyond this convention, so they got its last
   std::uint64_t clamped = 0;
-  /// finished jobs that were put in and gave their room to others by finish()
+  /// finished jobs that were put in and gave their room to other jobs by finish()
   std::uint64_t displaced = 0;
 };
 
@@ -51,7 +51,7 @@ class OJS_SHM_API Import {
   /// first line is not an export's, or that of an export that this library cannot read), kTooLarge,
   /// kSegmentFull. The message names the line.
   Status take(std::string_view line);
-  /// After the last line: puts in the jobs without a priority, so that they are behind the others.
+  /// After the last line: puts in the jobs without a priority, so that they are behind the rest.
   /// Errors: as above; what is left is put in by the next call.
   Status finish();
   const ImportReport& report() const;

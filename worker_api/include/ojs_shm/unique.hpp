@@ -30,7 +30,7 @@ struct UniquePolicy {
   /// members of the objects in `args` that count; empty: all of `args`
   std::vector<std::string> args_keys = {};
   std::vector<std::string> meta_keys = {};  ///< members of `meta` that count
-  /// how long after its creation a job keeps others out, in milliseconds; 0: without end
+  /// how long after its creation a job keeps other jobs out, in milliseconds; 0: without end
   std::uint64_t period_ms = 0;
   /// the states in which another job is in the way, bit n for the State n: by default the five that
   /// are not final

@@ -35,7 +35,7 @@ enum class StepCondition : std::uint8_t {
 struct WorkflowSpec {
   WorkflowKind kind = WorkflowKind::kJob;
   JobSpec job = {};                      ///< of a job; an empty queue: that of what it is part of
-  std::string_view name = {};            ///< of a step of a graph: what others depend on
+  std::string_view name = {};            ///< of a step of a graph: what other steps depend on
   std::vector<WorkflowSpec> steps = {};  ///< what it consists of
   std::vector<std::string_view> depends_on = {};  ///< of a step of a graph: names of other steps
   StepCondition when = StepCondition::kSuccess;   ///< of a step of a graph
@@ -55,12 +55,12 @@ OJS_SHM_API std::string_view workflow_state_name(WorkflowState state) noexcept;
 OJS_SHM_API std::string_view workflow_kind_name(WorkflowKind kind) noexcept;
 
 enum class StepState : std::uint8_t {
-  kWaiting,  ///< for others
+  kWaiting,  ///< for other steps
   kPending,  ///< for a worker, or for its time
   kActive,
   kCompleted,
   kFailed,     ///< for good
-  kCancelled,  ///< by hand, or as others before it failed
+  kCancelled,  ///< by hand, or as steps before it failed
   kSkipped,    ///< a callback that the outcome did not call for
 };
 /// "waiting", "pending", ...

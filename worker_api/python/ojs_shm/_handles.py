@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles of the library and who may use them: one thread at a time, lent from a pool."""
+"""Handles of the library, each used by one thread at a time, lent from a pool."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Handles:
         return self._closed
 
     def close(self) -> None:
-        """Ends the handles that are not borrowed now, and the others when they come back."""
+        """Ends the handles that are not borrowed now, and the borrowed ones when they come back."""
         with self._lock:
             self._closed = True
             while self._free:

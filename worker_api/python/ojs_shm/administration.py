@@ -134,7 +134,7 @@ class Administration:
             return json.loads(observer.text(library().pool, _abi.text_in(name, "pool")))
 
     def registered_workers(self) -> list[dict[str, Any]]:
-        """Workers that said who they are, by id, with those that ended in the last ten minutes."""
+        """Registered workers, by id, with those that ended in the last ten minutes."""
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().registered_workers))
 
@@ -286,7 +286,7 @@ class Administration:
             admin.call(library().remove_pool, _abi.text_in(name, "pool"))
 
     def limits(self) -> list[dict[str, Any]]:
-        """The keys that have or had a limit, with who works and who waits."""
+        """The keys that have or had a limit, with the jobs that work and wait."""
         with self._observers.lent() as observer:
             return json.loads(observer.text(library().limits))
 

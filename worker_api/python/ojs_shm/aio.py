@@ -25,7 +25,7 @@ from .times import Duration, milliseconds
 if TYPE_CHECKING:
     from .aio_worker import AsyncWorker
 
-#: How long the waiting thread sleeps on one job before it looks at the others, in seconds.
+#: How long the waiting thread sleeps on one job before it looks at all of them, in seconds.
 _TURN = 0.01
 
 
@@ -61,7 +61,7 @@ class AsyncQueue:
     async def submit(self, type: str, input: Any = NOTHING, *, block_timeout: Duration = 0,
                      **options: Any) -> AsyncTask | None:
         """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
-        `block_timeout`: how long to wait for room in a full queue whose strategy is block; who is cancelled meanwhile
+        `block_timeout`: how long to wait for room in a full queue whose strategy is block; a task cancelled meanwhile
         leaves nothing behind. None: a middleware dropped it.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
@@ -311,7 +311,7 @@ class AsyncTask:
 
 class _Watcher:
     """One thread that waits for any number of jobs: it sleeps on the oldest for a short turn (a finished job wakes it
-    at once), then looks at all the others. Without a job to wait for it sleeps for good."""
+    at once), then looks at all other jobs. Without a job to wait for it sleeps for good."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

@@ -14,7 +14,7 @@ from .client import Queue
 
 
 class Bell:
-    """A proxy and its descriptor; who listens is called in the event loop when something may have come. For one loop."""
+    """A proxy and its descriptor; its listener is called in the event loop when something may have come. For one loop."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -71,7 +71,7 @@ class Bell:
             self._proxy.call(library().proxy_await_events, 0)
 
     def close(self) -> None:
-        """Who listens is called once more."""
+        """Calls the listener once more."""
         self.closed = True
         for look in tuple(self._listeners):
             look()

@@ -59,7 +59,7 @@ class Room:
         self._bell.leave(self._look)
 
     def _look(self) -> None:
-        """Those that are decided; the others are not looked at."""
+        """Those that are decided; the rest is not looked at."""
         count = _AT_ONCE
         while count == _AT_ONCE:
             count = self._bell.proxy().call(library().proxy_take_decided, self._tags, _AT_ONCE)

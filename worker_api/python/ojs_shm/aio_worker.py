@@ -27,7 +27,7 @@ _CANCEL_TURN = 0.05
 class AsyncWorker(Registry):
     """Takes jobs out of queues and runs up to `concurrency` handlers at once.
 
-    `async def` handlers run in the event loop, others in threads. When a job is cancelled, or its lease or timeout
+    `async def` handlers run in the event loop, all other handlers in threads. When a job is cancelled, or its lease or timeout
     ends, its `async def` handler is cancelled; leases are extended by a thread, so a handler that blocks the loop for
     a while does not lose them.
 
@@ -37,7 +37,7 @@ class AsyncWorker(Registry):
     lease   how long this worker may be silent before a job goes to another one; None: the job's own
     grace   how long run() waits for running handlers after stop()
     id      registers a worker, which operators see and direct; without a sign of life for 30 s, which run() gives, its jobs
-            go to others. `labels`: what else is said of it
+            go to other workers. `labels`: what else is said of it
     """
 
     def __init__(self, queue: Queue, *, queues: Iterable[str] | Mapping[str, int] | None = None,
@@ -63,7 +63,7 @@ class AsyncWorker(Registry):
         """Runs the registered handlers until stop(); in the main thread SIGTERM and SIGINT stop it too.
 
         Then nothing more is fetched and running handlers finish; what still runs after the grace time is cancelled
-        and given back for others to run, and TimedOut is raised. A worker runs once.
+        and given back for other workers to run, and TimedOut is raised. A worker runs once.
         """
         if self._began:
             raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
@@ -235,4 +235,4 @@ class AsyncWorker(Registry):
             await asyncio.wait(late, timeout=1)
         if given_back:
             raise errors.TimedOut(f"{given_back} jobs were still running after {self._grace:g} s of grace and were "
-                                  "given back for others to run", code="timeout", number=-14, subject="grace")
+                                  "given back for other workers to run", code="timeout", number=-14, subject="grace")

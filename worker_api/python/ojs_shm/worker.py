@@ -30,7 +30,7 @@ class Worker(Registry):
     lease   how long this worker may be silent before a job goes to another one; None: the job's own
     grace   how long run() waits for running handlers after stop()
     id      registers a worker, which operators see and direct; without a sign of life for 30 s, which run(), fetch() and
-            heartbeats give, its jobs go to others. `labels`: what else is said of it
+            heartbeats give, its jobs go to other workers. `labels`: what else is said of it
     """
 
     def __init__(self, queue: Queue, *, queues: Iterable[str] | Mapping[str, int] | None = None,
@@ -89,7 +89,7 @@ class Worker(Registry):
         """Runs the registered handlers until stop(); in the main thread SIGTERM and SIGINT stop it too.
 
         Then nothing more is fetched and running handlers finish; what still runs after the grace time is given back
-        for others to run, and TimedOut is raised. A worker runs once.
+        for other workers to run, and TimedOut is raised. A worker runs once.
         """
         if not self._running.acquire(blocking=False):
             raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
@@ -167,4 +167,4 @@ class Worker(Registry):
                 pass  # finished or taken at the last moment
         if left:
             raise errors.TimedOut(f"{len(left)} jobs were still running after {self._grace:g} s of grace and were "
-                                  "given back for others to run", code="timeout", number=-14, subject="grace")
+                                  "given back for other workers to run", code="timeout", number=-14, subject="grace")
