@@ -76,8 +76,8 @@ bool Search::survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, 
       if (ages) look.compare(live, tail);
       const std::uint64_t age = now > live.available_at ? now - live.available_at : 0;
       const Precedence here = ages ? Precedence(aging.effective(rank_of_ring(number), age, rate),
-                                            live.available_at, number)
-                                 : Precedence(number, live.available_at, 0);
+                                                live.available_at, number)
+                                   : Precedence(number, live.available_at, 0);
       if (!found || here < standing) found = true, standing = here, std::swap(next, kept);
       return !ages;
     });

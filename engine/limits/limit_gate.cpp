@@ -5,16 +5,16 @@
 #include "engine/limits/limit_gate.hpp"
 #include "engine/limits/rates.hpp"
 
-// What a limit does to jobs. A lane that claims one asks each of its keys, and begins only with all
-// of them. A job that a key holds back leaves its ring once, for the key's lot: it stays available,
-// in no other's way, and keeps its level and place. A lane that lets a permit go moves the best job
-// of each lot of that key back to the front of its level, where it is claimed like any other, and
-// asks again: so what is free is never waited for in vain, and a job that was let go in vain goes
-// back to its lot.
+// What a limit does to jobs. A lane that claims a job asks each of its keys, and begins it only
+// with all of them. A job that a key holds back leaves its ring once, for the key's lot: it stays
+// available, in no other's way, and keeps its level and place. A lane that lets a permit go moves
+// the best job of each lot of that key back to the front of its level, where it is claimed like any
+// other, and asks again: so what is free is never waited for in vain, and a job that was let go in
+// vain goes back to its lot.
 //
 // No job is forgotten. To park is 1. to put the job into the lot, 2. to look for room once more; to
-// give a permit back is to do so first, and then to look into the lot: one sees the other. A death
-// between the two is followed by its repair, which looks into all lots; and the supervisor
+// give a permit back is to do so first, and then to look into the lot: one side sees the other. A
+// death between the two is followed by its repair, which looks into all lots; and the supervisor
 // does so every second while something stands in one.
 
 namespace ojs_shm::engine {
@@ -132,7 +132,7 @@ void LimitGate::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& j
   job.finished_at.set(now);
   store_.limit_keys[key].dropped.fetch_add(1, Point::kCounterMoved);
   if (tellings_.on()) [[unlikely]]
-    tellings_.tell(EventKind::kRateLimitDropped, job, held, key);
+    tellings_.tell(EventKind::kRateLimitDropped, job, held, describe_rule(store_, key, now));
   land(Event::kLimitDrop, kSlotAvailable, slot, job, held, now);
 }
 
@@ -158,8 +158,8 @@ std::uint32_t LimitGate::ensure_lot(std::uint32_t at, std::uint32_t q) {
   return kNoIndex;
 }
 
-/// Where a new job stands: in the lot of a key, when others of it wait there already. kNoIndex: in
-/// its queue.
+/// Where a new job stands: in the lot of a key, when other jobs of it wait there already. kNoIndex:
+/// in its queue.
 std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
   const bool tenants = (store_.header().limiting.load() & kLimitsTenants) != 0 && spec.tenant != 0;
   for (const std::uint32_t key :
@@ -234,7 +234,8 @@ bool LimitGate::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned 
   LimitKey& key = store_.limit_keys[lot.key()];
   key.released.fetch_add(1, Point::kCounterMoved);
   if (tellings_.on()) [[unlikely]]
-    tellings_.tell(EventKind::kRateLimitReleased, job, held, lot.key());
+    tellings_.tell(EventKind::kRateLimitReleased, job, held,
+                   describe_rule(store_, lot.key(), store_.now_ms()));
   land(Event::kLimitRelease, kSlotAvailable, slot, job, held, 0);
   return true;
 }
@@ -244,7 +245,7 @@ bool LimitGate::unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned 
 [[gnu::noinline]] LimitList LimitGate::give_limits(std::uint32_t slot, JobRecord& job, bool held) {
   LimitList keys = limits_of(store_, slot, job, held);
   const Permits permits(store_);
-  if (held)  // one that was at work before its pool had a limit names none
+  if (held)  // a job that was at work before its pool had a limit names no key
     if (const std::uint32_t key = pool_worker_.limit_now(); key != kNoIndex) keys.add(key, true);
   if (held)
     for (unsigned i = 0; i < keys.count; ++i)

@@ -135,6 +135,27 @@ bool may_begin(const Store& store, const LimitKey& key, std::uint64_t now, std::
   return next == 0 && Permits(store).has_room(key.permits);
 }
 
+namespace {
+
+LimitRule rule_in_the_way(const Store& store, const LimitKey& key, std::uint64_t now) {
+  const Rates rates(store);
+  const WindowRule window(key.rate.load());
+  const ThrottleRule throttle(key.throttle.load());
+  if (!Permits(store).has_room(key.permits)) return LimitRule::kConcurrency;
+  if (Rates::closed_until(key, now) != 0) return LimitRule::kReport;
+  if (window.word != 0 && rates.begun(key, now) >= window.most()) return LimitRule::kRate;
+  if (throttle.word != 0 && rates.next(key, now) != 0) return LimitRule::kThrottle;
+  if (settings_of(key).concurrency != PermitSet::kNone) return LimitRule::kConcurrency;
+  return window.word != 0 ? LimitRule::kRate : LimitRule::kThrottle;
+}
+
+}  // namespace
+
+std::uint64_t describe_rule(const Store& store, std::uint32_t key, std::uint64_t now) {
+  const LimitRule rule = rule_in_the_way(store, store.limit_keys[key], now);
+  return key | static_cast<std::uint64_t>(rule) << 32;
+}
+
 bool occupied(const ParkingLot& lot) {
   return std::ranges::any_of(lot.rings.index, [](const Word& word) {
     return static_cast<std::uint32_t>(word.load()) != 0;

@@ -48,6 +48,12 @@ LimitList limits_of(const Store& store, std::uint32_t slot, const JobRecord& job
 bool may_begin(const Store& store, const LimitKey& key, std::uint64_t now,
                std::uint64_t* at = nullptr);
 
+/// A rule of a limit, or a job's report, by which jobs have to wait.
+enum class LimitRule : std::uint8_t { kConcurrency, kRate, kThrottle, kReport };
+/// What an event says of a limit: its key, with the rule that holds its jobs back << 32. Where none
+/// does any more: the first rule that the limit has.
+std::uint64_t describe_rule(const Store& store, std::uint32_t key, std::uint64_t now);
+
 /// Whether anything may stand in the lot; a yes may be stale.
 bool occupied(const ParkingLot& lot);
 /// The lot of a key for a queue, or kNoIndex.

@@ -37,9 +37,9 @@ class Changer : protected Holder {
   /// Sees to what is due in the slot; when something is due there next, 0 for never.
   std::uint64_t tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now);
   /// Ends leases and timeouts that are over in slots [begin, end). Returns the earliest deadline
-  /// seen that lies ahead.
+  /// seen that lies ahead. `forbids_retry`: as Supervisor's.
   std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
-                           std::uint32_t& ended);
+                           std::uint32_t& ended, RetryRule forbids_retry = nullptr);
   void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now);
 
   WaitMeter waits_;

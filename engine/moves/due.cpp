@@ -71,8 +71,21 @@ std::uint64_t Changer::tend(std::uint32_t slot, std::uint32_t generation, std::u
   }
 }
 
+namespace {
+
+/// Whether the job's own words forbid a retry after a timeout.
+bool is_final(const Store& store, std::uint32_t slot, RetryRule forbids_retry) {
+  if (forbids_retry == nullptr) return false;
+  const auto job = snapshot(store, slot);
+  return job &&
+         forbids_retry(std::string_view(job->body).substr(job->type_length + job->args_length),
+                       "timeout");
+}
+
+}  // namespace
+
 std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
-                                  std::uint32_t& ended) {
+                                  std::uint32_t& ended, RetryRule forbids_retry) {
   std::uint64_t earliest = 0;
   for (std::uint32_t slot = begin; slot < std::min(end, store_.slots()); ++slot) {
     JobRecord& job = store_.job(slot);
@@ -90,7 +103,8 @@ std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::u
     const std::uint32_t timeout = job.timeout_ms.get();
     const bool ran_too_long = timeout != 0 && job.started_at.get() + timeout <= now;
     const ErrorEntry error =
-        own_error(now, job.attempt.get(), true, ran_too_long ? "timeout" : "visibility_timeout",
+        own_error(now, job.attempt.get(), !(ran_too_long && is_final(store_, slot, forbids_retry)),
+                  ran_too_long ? "timeout" : "visibility_timeout",
                   ran_too_long ? "the job ran longer than its timeout"
                                : "the lease ended without a heartbeat");
     if (set_back(slot, control.word,

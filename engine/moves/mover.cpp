@@ -67,7 +67,7 @@ Mover::Mover(Store& store, std::uint32_t lane)
 // ---- landing ------------------------------------------------------------------------------------
 
 /// 1. what is charged and counted, which a death undoes; 2. the permits; 3. the word, which a death
-/// stores; 4. the place, which a death finds again; 5. what follows for others.
+/// stores; 4. the place, which a death finds again; 5. what follows for other jobs.
 [[gnu::noinline]] void Mover::land(const Move& move, std::uint32_t slot, JobRecord& job,
                                    Control held, std::uint64_t now, std::uint32_t key) {
   const std::uint32_t q = job.queue.get(), generation = job.generation.get();
@@ -87,8 +87,8 @@ Mover::Mover(Store& store, std::uint32_t lane)
   if (limiting() && move.held != kSlotClaimed) [[unlikely]]
     limits = give_limits(slot, job, had_permits);
 
-  // Of one that becomes available. The ring from which it once came exists; its front ring may be
-  // the one too many.
+  // For a job that becomes available. The ring from which it once came exists; its front ring may
+  // be the one too many.
   shm::RingSet& rings = move.to == kSlotAvailable ? store_.rings_of(job) : queue.rings;
   const unsigned rank = rank_of_ring(held.ring());
   unsigned number = held.ring();
@@ -135,7 +135,8 @@ Mover::Mover(Store& store, std::uint32_t lane)
                                    std::uint64_t now, std::uint32_t key) {
   if (move.where == Where::kFinished) return tellings_.ended(job, to);
   if (move.failed) tellings_.failed(job, held, now);
-  if (move.where == Where::kLot) return tellings_.tell(EventKind::kRateLimitExceeded, job, to, key);
+  if (move.where == Where::kLot)
+    return tellings_.tell(EventKind::kRateLimitExceeded, job, to, describe_rule(store_, key, now));
   if (move.where != Where::kTimer) return tellings_.tell(EventKind::kJobEnqueued, job, to);
   tellings_.tell(move.to == kSlotRetryable ? EventKind::kJobRetrying : EventKind::kJobScheduled,
                  job, to, job.due_at.get());
@@ -274,7 +275,7 @@ bool Mover::push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
 }
 
 std::uint32_t Mover::collect_leaks() {
-  // first of all: others may be making rings
+  // first of all: other lanes may be making rings
   std::vector<std::uint64_t> linked = rings_.linked_chunks();
   return rings_.collect_leaks(std::move(linked), ring_sets(store_), root_rings(store_));
 }

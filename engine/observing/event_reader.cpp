@@ -62,9 +62,10 @@ void EventReader::read_page(std::uint32_t page, std::vector<Found>& lanes) {
 
 namespace {
 
-/// Of the events of a running workflow, which have one tag: it begins, then one step after the other
-/// leaves fewer behind.
+/// The order of events that have one tag. A job is started, then its holder reports. A workflow
+/// begins, then step after step leaves fewer behind.
 unsigned stage_of(const EventFacts& event) {
+  if (event.kind == EventKind::kJobHeartbeat || event.kind == EventKind::kJobProgress) return 1;
   if (event.kind != EventKind::kWorkflowStepCompleted) return 0;
   return kMostMembers + 1 - std::min<unsigned>(event.max_attempts, kMostMembers);
 }

@@ -9,7 +9,10 @@
 namespace ojs_shm::engine {
 
 std::uint32_t find_pool(const Store& store, std::string_view name) {
-  const std::uint64_t hash = Store::hash_name(name);
+  return find_pool(store, Store::hash_name(name));
+}
+
+std::uint32_t find_pool(const Store& store, std::uint64_t hash) {
   for (std::uint32_t i = 0; i < kPools; ++i)
     if (store.pools[i].name_hash.load() == hash)
       return PoolSetup(store.pools[i].setup.load()).used() ? i : kNoIndex;

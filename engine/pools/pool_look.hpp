@@ -15,6 +15,8 @@ namespace ojs_shm::engine {
 
 /// The pool of that name, kNoIndex when there is none.
 std::uint32_t find_pool(const Store& store, std::string_view name);
+/// By Store::hash_name() of its name.
+std::uint32_t find_pool(const Store& store, std::uint64_t hash);
 std::string pool_name(const Store& store, std::uint32_t pool);
 
 /// What a pool has been told, and under which setup; nothing when it was never made.

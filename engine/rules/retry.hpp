@@ -46,4 +46,8 @@ RetryFault validate(const RetryPolicy& policy) noexcept;
 /// prefix before ".*". Source: ojs-retry 6.2.
 bool matches_error_type(std::string_view entry, std::string_view type) noexcept;
 
+/// Whether what a client said of its job beyond the engine's own members (NewJob::extra) forbids a
+/// retry after an error of this type. The engine keeps that text and does not read it.
+using RetryRule = bool (*)(std::string_view extra, std::string_view error_type);
+
 }  // namespace ojs_shm::engine

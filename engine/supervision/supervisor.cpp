@@ -48,7 +48,7 @@ void Supervisor::rebuild(std::uint64_t now) {
   built_ = true;
 }
 
-/// Takes over what others announced. Returns false when there is more.
+/// Takes over what other lanes announced. Returns false when there is more.
 bool Supervisor::read_inbox(std::uint64_t now) {
   Store& store = actor_.store();
   const std::uint32_t ring = store.header().timers_ring;
@@ -100,8 +100,8 @@ std::uint64_t Supervisor::look_at_leases(std::uint64_t now, Report& report) {
     lease_began_ = now;
     lease_earliest_ = 0;
   }
-  const std::uint64_t earliest =
-      actor_.end_leases(lease_cursor_, lease_cursor_ + kSlotsPerTick, now, report.leases_ended);
+  const std::uint64_t earliest = actor_.end_leases(lease_cursor_, lease_cursor_ + kSlotsPerTick,
+                                                   now, report.leases_ended, forbids_retry_);
   if (earliest != 0)
     lease_earliest_ = lease_earliest_ == 0 ? earliest : std::min(lease_earliest_, earliest);
   lease_cursor_ += kSlotsPerTick;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/pools/schedule_watch.hpp"
+#include "engine/rules/retry.hpp"
 #include "engine/supervision/dead_letters.hpp"
 #include "engine/supervision/packing.hpp"
 #include "engine/workers/registry.hpp"
@@ -16,8 +17,15 @@ namespace ojs_shm::engine {
 /// Bounded work per tick. One thread.
 class Supervisor {
  public:
-  explicit Supervisor(Actor& actor)
-      : actor_(actor), watch_(actor), packer_(actor), dead_letters_(actor), registry_(actor) {}
+  /// `forbids_retry` decides of jobs that ran longer than their timeout; without it they are tried
+  /// again as their policy says.
+  explicit Supervisor(Actor& actor, RetryRule forbids_retry = nullptr)
+      : actor_(actor),
+        forbids_retry_(forbids_retry),
+        watch_(actor),
+        packer_(actor),
+        dead_letters_(actor),
+        registry_(actor) {}
 
   struct Report {
     std::uint32_t tended = 0, leases_ended = 0, hints_mended = 0;
@@ -41,6 +49,7 @@ class Supervisor {
   std::uint64_t dispatches() const;
 
   Actor& actor_;
+  RetryRule forbids_retry_;
   ScheduleWatch watch_;
   Packer packer_;
   DeadLetters dead_letters_;

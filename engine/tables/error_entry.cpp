@@ -16,7 +16,7 @@ struct ErrorHead {
 
 std::string encode_error(const ErrorEntry& entry) {
   const auto short_text = [](std::string_view text) { return text.substr(0, 255); };
-  const auto long_text = [](std::string_view text) { return text.substr(0, 16'384); };
+  const auto long_text = [](std::string_view text) { return text.substr(0, kLongestErrorText); };
   const std::string_view code = short_text(entry.code), type = short_text(entry.type);
   const std::string_view message = long_text(entry.message), details = long_text(entry.details);
   const ErrorHead head{entry.at_ms,

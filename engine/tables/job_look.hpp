@@ -26,6 +26,8 @@ struct ErrorEntry {
   Exhaustion exhaustion = Exhaustion::kByPolicy;
   std::uint64_t close_limit_until = 0;  ///< of the job's own limit, Unix ms; 0: it stays open
 };
+/// Bytes of a message, and of details, that encode_error() keeps.
+constexpr std::size_t kLongestErrorText = 16'384;
 RetryPolicy retry_of(const JobRecord& job);
 /// What the engine itself says of an attempt.
 constexpr ErrorEntry own_error(std::uint64_t at_ms, std::uint16_t attempt, bool retryable,
@@ -55,7 +57,7 @@ struct Snapshot {
   /// what was reported of how far this attempt, or the last one, is
   std::optional<double> fraction;
   ReportTexts report;
-  bool waits = false;  ///< for others of its workflow; it is told as if it were available
+  bool waits = false;  ///< for other jobs of its workflow; printed as if it were available
   JobState state() const { return job_state(control.state()); }
 };
 

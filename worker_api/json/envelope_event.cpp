@@ -28,6 +28,15 @@ void write_worker(ObjectWriter& data, const Event& event) {
   data.number("attempt", std::int64_t{event.attempt});
 }
 
+/// A limit that holds a job back is full: as many jobs as it allows. Source: ojs-rate-limiting 11.1.
+void write_limit(ObjectWriter& data, const Event& event) {
+  data.text("key", event.limit_key);
+  if (!event.limit_strategy.empty()) data.text("strategy", event.limit_strategy);
+  if (event.type != "rate_limit.exceeded" || event.limit_allows == 0) return;
+  data.number("limit", static_cast<std::int64_t>(event.limit_allows));
+  data.number("current", static_cast<std::int64_t>(event.limit_allows));
+}
+
 /// What only this type has. Source: ojs-events 4, ojs-timeouts 11.
 void write_own(ObjectWriter& data, const Event& event) {
   const auto time = [&](std::string_view name, std::uint64_t ms) {
@@ -42,9 +51,10 @@ void write_own(ObjectWriter& data, const Event& event) {
     return;
   }
   data.number("priority", event.priority);
-  if (!event.limit_key.empty()) data.text("key", event.limit_key);
+  if (!event.limit_key.empty()) write_limit(data, event);
   if (event.type == "rate_limit.dynamic_adjusted") {
     time("until", event.at_ms);
+    data.text("reason", event.error ? std::string_view(event.error->message) : "");
     write_error(data, "error", event);
   } else if (event.type == "job.scheduled") {
     time("scheduled_at", event.at_ms);

@@ -95,7 +95,7 @@ bool failed(EventKind kind) {
          kind == EventKind::kJobDiscarded || kind == EventKind::kRateLimitAdjusted;
 }
 
-/// What says who has the job.
+/// What names the job's holder.
 bool is_of_holder(EventKind kind) {
   return kind == EventKind::kJobStarted || kind == EventKind::kJobHeartbeat ||
          kind == EventKind::kJobProgress;
@@ -207,6 +207,23 @@ void EventReader::Impl::add_pressure(const engine::EventFacts& facts, Event& eve
   append_text({facts.job.hi, facts.job.lo}, event.job_type);
 }
 
+namespace {
+
+/// `described`: as engine::describe_rule() says of it.
+void add_limit(const engine::Store& store, std::uint64_t described, Event& event) {
+  constexpr std::string_view kRuleNames[] = {"concurrency", "rate", "throttle", "report"};
+  const auto key = static_cast<std::uint32_t>(described);
+  if (key >= store.limit_keys.size()) return;
+  const engine::LimitSettings set = engine::settings_of(store.limit_keys[key]);
+  const std::uint64_t allows[] = {set.concurrency, set.rate, set.throttle, 0};
+  const std::uint64_t rule = described >> 32 & 3;
+  event.limit_key = engine::limit_name(store, key);
+  event.limit_strategy = kRuleNames[rule];
+  event.limit_allows = allows[rule];
+}
+
+}  // namespace
+
 void EventReader::Impl::add_job(const engine::EventFacts& facts, Event& event) const {
   const engine::Store& store = segment.attachment()->store();
   event.job_id = engine::to_string(facts.job);
@@ -225,7 +242,7 @@ void EventReader::Impl::add_job(const engine::EventFacts& facts, Event& event) c
         engine::worker_id_of(store, engine::WorkerKey(static_cast<std::uint32_t>(facts.value)));
   else if (facts.kind >= EventKind::kRateLimitExceeded &&
            facts.kind <= EventKind::kRateLimitDropped)
-    event.limit_key = engine::limit_name(store, static_cast<std::uint32_t>(facts.value));
+    add_limit(store, facts.value, event);
   else if (facts.kind == EventKind::kRateLimitAdjusted)
     event.limit_key = engine::limit_name(store, static_cast<std::uint32_t>(facts.value)),
     event.at_ms = facts.tag;
@@ -259,7 +276,7 @@ void EventReader::Impl::add_from_worker(Event& event) const {
     event.worker_queues = std::move(worker->queues);
 }
 
-/// Its name follows as a text. The job is the new one, or the one in its way.
+/// Its name follows as a text. The job is the new job, or the job in its way.
 void EventReader::Impl::add_cron(const engine::EventFacts& facts, Event& event) const {
   constexpr std::string_view kReasons[] = {"overlap_skip", "queue_full", "duplicate",
                                            "segment_full", "damaged"};

@@ -15,12 +15,13 @@
 
 #include "engine/supervision/supervisor.hpp"
 #include "shm/parking.hpp"
+#include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/cron_keeper.hpp"
 
-// Who supervises, and how it learns of deaths: by pidfds where the process can be seen from here,
-// else by looking at its lock byte twenty times a second. Either is only a doorbell; the lock byte
-// alone is the proof.
+// Which process supervises, and how it learns of deaths: by pidfds where the process can be seen
+// from here, else by looking at its lock byte twenty times a second. Either is only a doorbell; the
+// lock byte alone is the proof.
 
 namespace ojs_shm::internal {
 namespace {
@@ -175,7 +176,7 @@ void Attachment::supervise(const std::function<bool()>& stop,
   header.supervisor.store(process_ + 1, shm::Point::kSeatTaken);
   {
     engine::Actor actor(store_, *lane);
-    engine::Supervisor supervisor(actor);
+    engine::Supervisor supervisor(actor, &forbids_retry);
     CronKeeper crons(actor);
     DeathWatch watch(*this);
     RepairsOfOthers repairs(header);

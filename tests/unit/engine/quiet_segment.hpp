@@ -19,6 +19,7 @@
 #include "shm/member.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/seat.hpp"
+#include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::test {
@@ -62,7 +63,7 @@ class QuietSegment {
         seat_(take_seat(where_)),
         segment(Segment::create(where_, options).value()),
         supervising_(internal::Handle::make(segment).value()),
-        supervisor_(supervising_->actor()),
+        supervisor_(supervising_->actor(), &forbids_retry),
         producer(Producer::attach(segment).value()),
         worker(Worker::attach(segment, {}).value()),
         admin(Admin::attach(segment).value()),

@@ -40,6 +40,10 @@ struct Event {
   std::string progress_message, progress_data;
   /// of the limit that held the job back, let it go or dropped it, or that the job's report closed
   std::string limit_key;
+  /// Of an event about a limit: which of its rules holds jobs back, "concurrency", "rate", "throttle",
+  /// or "report" for a job's report; and how many jobs that rule allows, as it is set now.
+  std::string limit_strategy;
+  std::uint64_t limit_allows = 0;
   /// of workers; empty when it is about a queue or a job
   std::string pool;
   std::uint64_t active_jobs = 0, waiting_jobs = 0;  ///< of a pool or a queue
@@ -71,8 +75,8 @@ struct Event {
   /// (its process died) or "silent" (it had not promised any sign of life); "worker.quiet" and
   /// "worker.resumed": it has `active_jobs`
   std::string worker_id;
-  std::vector<std::string> worker_queues;  ///< of one that started, as long as it is there
-  std::uint64_t worker_concurrency = 0;    ///< of one that started; 0: it did not say
+  std::vector<std::string> worker_queues;  ///< of a worker that started, as long as it is there
+  std::uint64_t worker_concurrency = 0;    ///< of a worker that started; 0: it did not say
   /// of a dead process that was repaired, and of its repairer; as each knew itself
   std::uint32_t pid = 0, repaired_by = 0;
   /// the dead of that repair, and the slots that were mended for all of them

@@ -10,6 +10,8 @@
 #include <map>
 #include <set>
 
+#include <ojs_shm/proxy.hpp>
+
 #include "engine/observing/events.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -91,6 +93,17 @@ TEST_F(Events, of_one_handle_and_of_one_job_come_in_their_order_within_a_millise
     ASSERT_TRUE(s.worker.ack(s.job).ok());
     all(reader);
   }
+}
+
+TEST_F(Events, a_report_comes_behind_its_start_whichever_handle_tells_it) {
+  s.stop_clock();
+  Proxy earlier = Proxy::attach(s.segment).value(), later = Proxy::attach(s.segment).value();
+  s.put(1);
+  const JobInfo job = later.fetch({}).value().front();
+  ASSERT_TRUE(earlier.heartbeat(job.id, job.fence, 60'000).ok());
+  ASSERT_TRUE(earlier.progress(job.id, job.fence, 0.5).ok());
+  EXPECT_THAT(types(reader),
+              ElementsAre("job.enqueued", "job.started", "job.heartbeat", "job.progress"));
 }
 
 TEST_F(Events, of_failures_carry_the_error_and_the_next_attempt) {
