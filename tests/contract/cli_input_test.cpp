@@ -33,6 +33,9 @@ TEST(CliInput, a_tenant_that_is_not_a_text_is_refused_by_name_everywhere) {
                                                  "\n");
   EXPECT_EQ(line.exit_code, 1);
   EXPECT_THAT(line.err, HasSubstr("line 1: meta.tenant_id must be a text, not 7"));
+  const Finished none = segment.cli({"enqueue"}, R"({"type":"a","args":[],"meta":{"tenant_id":""}})"
+                                                 "\n");
+  EXPECT_THAT(none.err, HasSubstr("line 1: meta.tenant_id must not be empty"));
   const Finished flag = segment.cli({"enqueue", "-t", "a", "--meta", R"({"tenant_id":[1]})"});
   EXPECT_EQ(flag.exit_code, 2);
   EXPECT_THAT(flag.err, HasSubstr("meta.tenant_id"));

@@ -148,6 +148,7 @@ std::string print_retry(const Retry& retry) {
   policy.number("backoff_coefficient", double{retry.coefficient});
   policy.text("max_interval", print_duration(retry.max_ms));
   policy.boolean("jitter", retry.jitter);
+  policy.value("non_retryable_errors", "[]");
   policy.text("backoff_strategy", backoff_name(retry.backoff));
   policy.text("on_exhaustion", retry.dead_letter ? "dead_letter" : "discard");
   policy.close();
@@ -168,6 +169,24 @@ void write_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
     writer.value("retry", *given);
   else
     writer.open("retry") += same(retry, {}) ? kMostOften : print_retry(retry);
+}
+
+/// The client's own words, then what they leave to the defaults. Source: ojs-retry 8.1.
+void write_whole_retry(ObjectWriter& writer, const Extra& extra, const Retry& retry) {
+  const auto given = extra.find("retry");
+  if (!given || json::kind_of(*given) != json::Kind::kObject)
+    return write_retry(writer, extra, retry);
+  ObjectWriter whole(writer.open("retry"));
+  std::vector<std::string> said;
+  for (const json::Member& member : json::members_of(*given)) {
+    if (json::kind_of(member.value) == json::Kind::kNull) continue;
+    whole.value(member.name, member.value);
+    said.push_back(member.name);
+  }
+  const std::string policy = print_retry(retry);
+  for (const json::Member& member : json::members_of(policy))
+    if (std::ranges::find(said, member.name) == said.end()) whole.value(member.name, member.value);
+  whole.close();
 }
 
 /// As it was sent, or what a native client asked for.
@@ -198,13 +217,29 @@ void write_timeout(ObjectWriter& writer, const JobInfo& job, const JobError& err
                   static_cast<double>(error.occurred_at_ms - job.started_at_ms) / 1000);
 }
 
+/// The details, and beside them the backtrace that stands in them. Source: ojs-core 8.1.
+void write_details(ObjectWriter& writer, std::string_view details) {
+  if (details.empty()) return;
+  if (!json::check(details) || json::kind_of(json::trim(details)) != json::Kind::kObject)
+    return write_text_or_json(writer, "details", details);
+  const std::vector<json::Member> members = json::members_of(json::trim(details));
+  const auto backtrace = std::ranges::find(members, "backtrace", &json::Member::name);
+  if (backtrace == members.end()) return writer.value("details", details);
+  writer.value("backtrace", backtrace->value);
+  if (members.size() == 1) return;
+  ObjectWriter rest(writer.open("details"));
+  for (const json::Member& member : members)
+    if (member.name != "backtrace") rest.value(member.name, member.value);
+  rest.close();
+}
+
 void append_error(std::string& out, const JobInfo& job, const JobError& error) {
   ObjectWriter writer(out);
   writer.text("code", error.code);
   writer.text("type", error_type(error));
   writer.text("message", error.message);
   writer.boolean("retryable", error.retryable);
-  if (!error.details.empty()) write_text_or_json(writer, "details", error.details);
+  write_details(writer, error.details);
   if (error.code == "timeout" && job.timeout_ms != 0) write_timeout(writer, job, error);
   writer.number("attempt", std::int64_t{error.attempt});
   write_time(writer, "occurred_at", error.occurred_at_ms);
@@ -255,12 +290,12 @@ void append_job(std::string& out, const JobInfo& job) {
   writer.number("max_attempts", std::int64_t{job.retry.max_attempts});
   if (job.timeout_ms != 0) writer.number("timeout_ms", std::int64_t{job.timeout_ms});
   if (job.lease_ms != 0) writer.number("visibility_timeout_ms", std::int64_t{job.lease_ms});
-  write_retry(writer, extra, job.retry);
+  write_whole_retry(writer, extra, job.retry);
   write_time(writer, "created_at", job.created_at_ms);
   write_time(writer, "enqueued_at", job.enqueued_at_ms);
   write_given_time(writer, extra, "scheduled_at", job.scheduled_at_ms);
   write_given_time(writer, extra, "expires_at", job.expires_at_ms);
-  // one that waits for another attempt has not started (ojs-core 6.3)
+  // a job that waits for another attempt has not started (ojs-core 6.3)
   if (job.state != State::kAvailable && job.state != State::kScheduled)
     write_time(writer, "started_at", job.started_at_ms);
   write_time(writer, "completed_at", job.completed_at_ms);

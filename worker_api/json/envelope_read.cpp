@@ -39,7 +39,7 @@ constexpr std::string_view kManaged[] = {
     "deduplicated",      "unique_key",        "unique_policy",  "unique_until"};
 
 // Members that mean something to clients and stay with the job as they are.
-constexpr std::array<std::string_view, 2> kMeaningful = {"schema", "traceparent"};
+constexpr std::array<std::string_view, 1> kMeaningful = {"traceparent"};
 
 class EnvelopeReader {
  public:
@@ -102,17 +102,17 @@ class EnvelopeReader {
         {"unique", &EnvelopeReader::take_unique},
         {"rate_limit", &EnvelopeReader::take_rate_limit},
         {"result_ttl", &EnvelopeReader::take_result_ttl},
+        {"schema", &EnvelopeReader::take_schema},
     };
     return kFields;
   }
 
-  /// An optional one that is null is as good as absent (ojs-json-format 14.2).
+  /// An optional member that is null is as good as absent (ojs-json-format 14.2).
   bool take_if_known(std::span<const Field> fields, const Member& member) {
     for (const Field& field : fields) {
       if (field.name != member.name) continue;
       const bool is_needed = member.name == "type" || member.name == "args";
-      if (is_needed || member.name == "priority" || json::kind_of(member.value) != Kind::kNull)
-        (this->*field.take)(member);
+      if (is_needed || json::kind_of(member.value) != Kind::kNull) (this->*field.take)(member);
       return true;
     }
     return false;
@@ -258,12 +258,19 @@ class EnvelopeReader {
       if (entry.name != "tenant_id") continue;
       const auto tenant = json::string_of(entry.value);
       if (!tenant) return complaint_.wrong_kind("meta.tenant_id", "a text", entry.value);
+      if (tenant->empty()) return complaint_.about("meta.tenant_id", "must not be empty");
       tenant_ = *tenant;
     }
   }
 
   void take_tags(const Member& member) {
     if (json::check_texts("tags", member.value, complaint_)) keep(member);
+  }
+
+  void take_schema(const Member& member) {
+    if (json::kind_of(member.value) != Kind::kString)
+      return complaint_.wrong_kind("schema", "the URI of a schema", member.value);
+    keep(member);
   }
 
   void take_unique(const Member& member) {

@@ -18,7 +18,9 @@ inline engine::ErrorEntry entry_of(const Failure& failure, std::string_view extr
   entry.code = failure.code;
   entry.type = failure.type.empty() ? failure.code : failure.type;
   entry.message = failure.message;
-  entry.details = failure.details;
+  // cut off they would not be JSON
+  const bool too_long = failure.details.size() > engine::kLongestErrorText;
+  entry.details = too_long ? R"({"truncated":true})" : failure.details;
   entry.close_limit_until = failure.rate_limit_until_ms > now ? failure.rate_limit_until_ms : 0;
   if (failure.code == "DISCARD" || failure.code == "FAIL")
     entry.exhaustion = engine::Exhaustion::kDiscard;

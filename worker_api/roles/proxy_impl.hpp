@@ -90,10 +90,11 @@ struct Proxy::Impl {
 
   Status check(const FetchRequest& request) const;
   Result<internal::Handle*> handle_of_pool(std::uint32_t pool, bool for_worker);
-  /// The registered worker that asks, if it says who it is; a sign of its life.
+  /// The registered worker that asks, if it is named; a sign of its life.
   engine::WorkerKey worker_of(const FetchRequest& request);
   bool takes_jobs(engine::WorkerKey worker);
   /// How many more jobs the worker may have, where the pool's strategy looks at that.
+  std::uint32_t pool_of(const FetchRequest& request, engine::WorkerKey worker);
   std::size_t room_of(engine::WorkerKey worker, std::uint32_t pool);
   /// One job of a queue, into `job`; false when it has none.
   bool take(std::uint32_t queue, const FetchRequest& request, engine::Fetched& job) {

@@ -140,7 +140,7 @@ class Backpressure(OnGateway):
             self.put_job(queue=queue, headers=headers)
             self.assertEqual(self.enqueue(429, queue=queue, headers=headers).error["code"], "TENANT_LIMIT_EXCEEDED")
         self.put_job(headers={"X-OJS-Tenant": "else"})
-        shown = self.call("PUT", "admin/tenants/shop/limits", {"max_queue_depth": None}, expect=200).json
+        shown = self.call("PUT", "admin/tenants/shop/limits", {"max_queue_depth": None, "reason": "paid"}, expect=200).json
         self.assertNotIn("limits", shown)
         self.assertEqual((shown["total_jobs"], shown["fairness_weight"]), (2, 5))
         self.put_job(headers=headers)

@@ -312,6 +312,7 @@ class Jobs(OnGateway):
         self.assertEqual(len(self.call("GET", listed, headers=a).json["items"]), 1)
         self.call("GET", listed + "&tenant=a", expect=404, headers=b)
         self.call("GET", "admin/tenants/a/jobs", expect=404, headers=b)
+        self.call("GET", "admin/tenants/a/jobs?tenant=b", expect=404)
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200, headers=a)
         # what others have in front is passed over
         self.put_job(headers=a, priority=0)
@@ -322,6 +323,33 @@ class Jobs(OnGateway):
         for wrong in ("two words", ".b", "b/c"):
             self.enqueue(400, meta={"tenant_id": wrong})
             self.enqueue(400, headers={"X-OJS-Tenant": wrong})
+        self.enqueue(400, meta={"tenant_id": ""})
+
+    def test_a_tenants_jobs_are_chosen_as_all_jobs_are(self):
+        tenant = "t-" + self.queue
+        for state in ("available", "cancelled"):
+            job = self.put_job(headers={"X-OJS-Tenant": tenant}, type="chosen." + state)
+            if state == "cancelled":
+                self.call("DELETE", "jobs/" + job["id"], expect=200)
+        listed = f"admin/tenants/{tenant}/jobs"
+        for query, count in (("", 2), ("?state=cancelled", 1), ("?state=active", 0), ("?type=chosen.available", 1),
+                             (f"?queue={self.queue}", 2), ("?queue=none", 0), ("?per_page=1", 2)):
+            self.assertEqual(self.call("GET", listed + query, expect=200).json["pagination"]["total"], count, query)
+        self.call("GET", listed + "?state=bogus", expect=400)
+
+    def test_a_tenant_sees_its_own_part_of_a_queue(self):
+        mine, others = {"X-OJS-Tenant": "mine"}, {"X-OJS-Tenant": "others"}
+        for headers, jobs in ((mine, 1), (others, 2)):
+            for _ in range(jobs):
+                self.put_job(headers=headers)
+        self.call("PUT", f"admin/queues/{self.queue}/config",
+                  {"backpressure": {"tenant_bounds": {"mine": {"max_depth": 9}, "others": {"max_depth": 8}}}}, expect=200)
+        for path in ("queues/" + self.queue, f"queues/{self.queue}/stats"):
+            self.assertEqual(self.call("GET", path, expect=200).json["queue"]["available"], 3)
+            seen = self.call("GET", path, expect=200, headers=mine)
+            self.assertEqual((seen.json["queue"]["available"], seen.json["queue"]["depth"]), (1, 1))
+            self.assertNotIn("others", json.dumps(seen.json))
+        self.assertEqual(self.call("GET", f"queues/{self.queue}/priority-stats", headers=mine).json["total"], 1)
 
     def test_an_ack_in_vain_is_told_why(self):
         job = self.put_job()
@@ -338,7 +366,7 @@ class Jobs(OnGateway):
         for method, path, body, expected in (("POST", "jobs/{}/activate", None, "pending"), ("PATCH", "jobs/{}", {"priority": 1}, "available or scheduled"),
                                              ("DELETE", "jobs/{}", None, "scheduled, available, pending, retryable or active"),
                                              ("POST", "dead-letter/{}/retry", None, "discarded"), ("DELETE", "dead-letter/{}", None, "discarded"),
-                                             ("POST", "admin/jobs/{}/retry", None, "discarded, retryable or scheduled")):
+                                             ("POST", "admin/jobs/{}/retry", None, "a dead letter, retryable or scheduled")):
             error = self.call(method, path.format(job["id"]), body, expect=409).error
             self.assertEqual(error["details"], {"job_id": job["id"], "current_state": "cancelled", "expected_state": expected}, path)
 
@@ -350,6 +378,36 @@ class Jobs(OnGateway):
                                           ("POST", "jobs/bulk/cancel", {"filter": {"nope": 1}}, "filter.nope"),
                                           ("PUT", "admin/tenants/two%20words", {"limits": {"max_queue_depth": 1}}, "tenant_id")):
             self.assertEqual(self.call(method, path, body, expect=400).error["details"]["field"], field)
+
+    def test_a_member_that_is_null_is_as_good_as_absent(self):
+        job = self.put_job(priority=None, schema=None, retry=None, meta=None, unique=None)
+        self.assertEqual((job["priority"], job["meta"]), (self.put_job()["priority"], {}))
+        self.assertNotIn("schema", job)
+
+    def test_a_schema_is_named_by_a_text(self):
+        self.assertEqual(self.enqueue(expect=400, schema=5).error["details"]["field"], "schema")
+
+    def test_the_only_job_of_a_batch_has_its_place_as_well(self):
+        error = self.call("POST", "jobs/batch", {"jobs": [{"type": "a.b", "args": [], "priority": -1}]}, expect=400).error
+        self.assertEqual((error["details"]["index"], error["message"].split(":")[0]), (0, "job at index 0"))
+        error = self.enqueue(expect=400, priority=-1).error
+        self.assertNotIn("index", error["details"])
+
+    def test_a_body_where_none_is_needed_is_json_still(self):
+        job = self.put_job(pending=True)
+        for body in (b"{", b"[]", b"no"):
+            self.call("POST", f"jobs/{job['id']}/activate", body, expect=400)
+            self.call("POST", f"queues/{self.queue}/pause", body, expect=400)
+        self.assertEqual(self.get(job)["state"], "pending")
+        self.assertFalse(self.call("GET", "queues/" + self.queue, expect=200).json["queue"]["paused"])
+        self.call("POST", f"jobs/{job['id']}/activate", {"any": 1}, expect=200)
+
+    def test_what_is_too_long_is_told_with_its_bounds(self):
+        error = self.enqueue(expect=413, args=["x" * (1 << 20)]).error
+        self.assertEqual((error["details"]["field"], error["details"]["max_bytes"]), ("envelope", 1 << 20))
+        self.assertGreater(error["details"]["actual_bytes"], 1 << 20)
+        error = self.enqueue(expect=413, meta={"note": "x" * 70_000}).error
+        self.assertEqual((error["details"]["field"], error["details"]["max_bytes"]), ("meta", 65_536))
 
     def test_a_fetch_for_a_pool_that_is_not_there_says_so(self):
         for wait in (0, 50):

@@ -119,10 +119,35 @@ class Limits(OnGateway):
         self.assertEqual(self.fetch(1), [])
         told, = eventually(lambda: self.call("GET", f"events?types=rate_limit.dynamic_adjusted&queues={self.queue}",
                                              expect=200).json["events"])
-        self.assertEqual((told["data"]["key"], told["data"]["until"], told["data"]["error"]["message"]), (self.queue, until, "429"))
+        self.assertEqual((told["data"]["key"], told["data"]["until"], told["data"]["reason"], told["data"]["error"]["message"]),
+                         (self.queue, until, "429", "429"))
         self.call("PUT", f"rate-limits/{self.queue}/override", {"concurrency": 9}, expect=200)
         self.assertNotIn("closed_until", self.shown())
         self.assertEqual(len(self.fetch(1)), 1)
+
+    def test_the_events_of_a_limit_say_which_rule_it_was(self):
+        rules = {"concurrency": ({"concurrency": 1}, 1), "rate": ({"rate": {"limit": 2, "period": "PT1H"}}, 2),
+                 "throttle": ({"throttle": {"limit": 3, "period": "PT1H"}}, 3)}
+        for strategy, (rule, limit) in rules.items():
+            queue, key = f"{self.queue}-{strategy}", f"{self.queue}-{strategy}"
+            for _ in range(3):
+                self.put_job(queue=queue, rate_limit={"key": key} | rule)
+            held = self.fetch(3, queues=[queue])
+            told = eventually(lambda: self.call("GET", f"events?types=rate_limit.exceeded&queues={queue}", expect=200).json["events"])
+            data = told[0]["data"]
+            self.assertEqual((data["key"], data["strategy"], data["limit"], data["current"]), (key, strategy, limit, limit))
+            if strategy != "concurrency":
+                continue
+            self.call("POST", "workers/ack", {"job_id": held[0]["id"]}, expect=200)
+            told = eventually(lambda: self.call("GET", f"events?types=rate_limit.released&queues={queue}", expect=200).json["events"])
+            self.assertEqual((told[0]["data"]["key"], told[0]["data"]["strategy"]), (key, "concurrency"))
+
+    def test_a_limit_below_what_is_at_work_has_nothing_left(self):
+        for _ in range(2):
+            self.put_job(rate_limit={"key": self.queue, "concurrency": 2})
+        self.fetch(2)
+        self.call("PUT", f"rate-limits/{self.queue}/override", {"concurrency": 1}, expect=200)
+        self.assertEqual(self.shown()["concurrency"], {"limit": 1, "available": 0, "active": 2})
 
     def test_what_an_operator_sets_goes_before_what_jobs_bring(self):
         limit = {"key": self.queue, "concurrency": 1}

@@ -68,6 +68,17 @@ class Schemas(OnGateway):
                 if bad is not None:
                     self.asks(bad, expect=422)
 
+    def test_what_is_no_schema_is_refused(self):
+        draft = "https://json-schema.org/draft/2020-12/schema"
+        for good in ({"$schema": draft}, {"$schema": draft + "#", "type": ["array", "null"], "required": ["a"]},
+                     {"properties": {"a": {"type": "integer"}, "b": True}, "items": False}):
+            self.register(good)
+        for bad in ({"type": "nonsense"}, {"$schema": "http://json-schema.org/draft-07/schema#"}, {"required": "a"}, {"type": 1},
+                    {"items": {"type": "text"}}, {"properties": []}, {"properties": {"a": 1}}, {"anyOf": [{"type": "int"}]}, {"allOf": {}}):
+            body = {"uri": "urn:bad:" + self.queue, "type": self.type, "schema": bad}
+            self.assertIn("schema_error", self.call("POST", "schemas", body, expect=400).error["details"], bad)
+        self.call("GET", "schemas/urn:bad:" + self.queue, expect=404)
+
 
 if __name__ == "__main__":
     unittest.main()

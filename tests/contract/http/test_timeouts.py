@@ -43,9 +43,18 @@ class Timeouts(OnGateway):
         self.assertEqual(self.get(job)["error"]["type"], "timeout")
 
     def test_a_timeout_may_be_no_reason_to_try_again(self):
-        job = self.put_job(timeout=10, retry={"max_attempts": 5, "non_retryable_errors": ["other"]})
-        self.fetch(1)
-        self.advance(10_001)
+        for final, again in ((["other"], True), (["timeout"], False), (["timeout.*"], True)):
+            job = self.put_job(timeout=10, retry={"max_attempts": 5, "initial_interval": "PT1H", "non_retryable_errors": final})
+            self.fetch(1)
+            self.advance(10_001)
+            now = eventually(lambda: self.get(job)["state"] != "active" and self.get(job))
+            self.assertEqual((now["state"], now["error"]["type"], now["error"]["retryable"]),
+                             ("retryable" if again else "discarded", "timeout", again), final)
+
+    def test_a_silence_is_tried_again_whatever_the_policy_says_of_timeouts(self):
+        job = self.put_job(retry={"initial_interval": "PT1H", "non_retryable_errors": ["timeout", "visibility_timeout"]})
+        self.fetch(1, visibility_timeout_ms=1000)
+        self.advance(1001)
         eventually(lambda: self.get(job)["state"] in ("retryable", "available"))
 
     def test_without_one_silence_alone_ends_an_attempt(self):

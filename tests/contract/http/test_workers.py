@@ -103,6 +103,37 @@ class Workers(OnGateway):
         self.assertEqual(self.get(job)["state"], "active")
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
 
+    def test_FS_T05_a_registered_worker_takes_jobs_as_its_pool_says(self):
+        name = "p-" + self.queue
+        self.call("PUT", "admin/pools/" + name, {"queues": [self.queue], "concurrency": 2, "isolated": True}, expect=201)
+        self.call("POST", "workers/register", self.worker(pool=name), expect=200)
+        for _ in range(3):
+            self.put_job()
+        self.assertEqual(self.fetch(5, worker_id="other-" + self.queue), [], "the queue is the pool's alone")
+        self.assertEqual(len(self.fetch(5)), 2, "the pool takes two at once")
+        self.call("DELETE", "admin/pools/" + name, expect=200)
+        self.assertEqual(len(self.fetch(5)), 1, "a pool that is gone says nothing")
+
+    def test_a_worker_that_goes_is_not_told_to_run(self):
+        for said, told in (("running", "running"), ("quiet", "quiet"), ("drain", "drain"), ("terminate", "terminate")):
+            beat = self.call("POST", "workers/heartbeat", self.worker(state=said), expect=200).json
+            self.assertEqual(beat["state"], told)
+
+    def test_a_heartbeat_tells_which_jobs_were_cancelled(self):
+        kept, gone = self.put_job(), self.put_job()
+        self.fetch(2)
+        self.call("DELETE", "jobs/" + gone["id"], expect=200)
+        beat = self.call("POST", "workers/heartbeat", self.worker(active_jobs=[kept["id"], gone["id"]]), expect=200).json
+        self.assertEqual((beat["jobs_extended"], beat["jobs_cancelled"]), ([kept["id"]], [gone["id"]]))
+
+    def test_a_worker_is_shown_with_its_jobs(self):
+        self.call("POST", "workers/register", self.worker(version="1.2", pid=7), expect=200)
+        job = self.put_job()
+        self.fetch()
+        shown = self.call("GET", "admin/workers/w-" + self.queue, expect=200).json
+        self.assertEqual((shown["version"], shown["pid"], [each["id"] for each in shown["jobs"]]), ("1.2", 7, [job["id"]]))
+        self.assertEqual(self.call("GET", "admin/workers/w-" + self.queue, headers={"X-OJS-Tenant": "another"}).json["jobs"], [])
+
     def test_a_directive_holds_everywhere(self):
         self.call("POST", "workers/register", self.worker(), expect=200)
         self.put_job()

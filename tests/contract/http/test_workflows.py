@@ -179,6 +179,12 @@ class Workflows(OnGateway):
             self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
         self.assertEqual(self.call("GET", "workflows/" + made["id"], headers=shop).json["state"], "completed")
 
+    def test_a_workflow_is_not_of_two_tenants(self):
+        steps = [self.step("a") | {"meta": {"tenant_id": "one"}}, self.step("b") | {"meta": {"tenant_id": "two"}}]
+        for whole in ({"type": "chain", "steps": steps}, {"type": "group", "jobs": [self.step("c"), {"type": "chain", "steps": steps}]}):
+            self.assertEqual(self.create(whole, expect=400).error["details"]["field"], "meta.tenant_id")
+        self.create({"type": "chain", "steps": [steps[0], self.step("b")]})
+
     def test_a_job_that_brings_a_workflow_gives_it_its_tenant(self):
         shop = {"X-OJS-Tenant": "shop" + self.queue}
         made = self.call("POST", "jobs", {"type": "a", "queue": self.queue, "args": [],

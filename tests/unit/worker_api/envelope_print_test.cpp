@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/seed.hpp"
@@ -53,7 +54,7 @@ TEST(PrintJob, unset_members_are_left_out) {
       R"({"specversion":"1.0","id":"019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f","type":"email.send","queue":"default",)"
       R"("args":["a"],"meta":{},"priority":2,"state":"available","attempt":0,"max_attempts":3,)"
       R"("retry":{"max_attempts":3,"initial_interval":"PT1S","backoff_coefficient":2,"max_interval":"PT5M",)"
-      R"("jitter":true,"backoff_strategy":"exponential","on_exhaustion":"discard"},)"
+      R"("jitter":true,"non_retryable_errors":[],"backoff_strategy":"exponential","on_exhaustion":"discard"},)"
       R"("created_at":"2026-01-27T12:00:00.000Z","enqueued_at":"2026-01-27T12:00:00.000Z"})");
 }
 
@@ -122,6 +123,20 @@ TEST(PrintJob, errors_come_oldest_first_and_the_last_one_by_itself) {
   EXPECT_TRUE(printed(job).contains("errors"));
 }
 
+TEST(PrintJob, a_backtrace_in_the_details_stands_beside_them) {
+  JobInfo job = smallest();
+  const auto error_with = [&](std::string details) {
+    job.errors = {
+        {.attempt = 1, .code = "boom", .type = "", .message = "", .details = std::move(details)}};
+    return printed(job).at("error");
+  };
+  EXPECT_THAT(error_with(R"({"a":1,"backtrace":["f","g"]})"),
+              testing::HasSubstr(R"("backtrace":["f","g"],"details":{"a":1},)"));
+  EXPECT_THAT(error_with(R"({"backtrace":["f"]})"),
+              testing::HasSubstr(R"("backtrace":["f"],"attempt")"));
+  EXPECT_THAT(error_with("cut off {"), testing::HasSubstr(R"("details":"cut off {")"));
+}
+
 TEST(PrintJob, what_a_client_sent_comes_back) {
   const std::string sent =
       R"({"type":"email.send","args":[1.50,{"z":1,"a":2}],"meta":{"tenant_id":"acme"},"x_custom":1e3,
@@ -144,7 +159,11 @@ TEST(PrintJob, what_a_client_sent_comes_back) {
   EXPECT_EQ(members.at("timeout_ms"), "60000");
   EXPECT_EQ(members.at("unique"), R"({"keys":["type"]})");
   EXPECT_EQ(members.at("expires_at"), "\"2099-12-31T23:59:59Z\"");
-  EXPECT_EQ(members.at("retry"), R"({"max_attempts":5})");
+  EXPECT_EQ(
+      members.at("retry"),
+      R"({"max_attempts":5,"initial_interval":"PT1S","backoff_coefficient":2,"max_interval":"PT5M",)"
+      R"("jitter":true,"non_retryable_errors":[],"backoff_strategy":"exponential","on_exhaustion":"discard"})")
+      << "with the defaults that hold beside it";
   EXPECT_EQ(members.at("max_attempts"), "5");
 }
 

@@ -40,6 +40,17 @@ TEST_F(ForClients, each_fetch_says_what_it_wants) {
   EXPECT_EQ(proxy.fetch({.pool = "none"}).code(), Code::kNotFound);
 }
 
+TEST_F(ForClients, FS_T05_a_worker_without_a_word_fetches_for_the_pool_it_is_registered_in) {
+  const std::string a = s.put(2, "a"), b = s.put(2, "b");
+  ASSERT_TRUE(s.admin.set_pool("p", {.queues = {"a"}}).ok());
+  ASSERT_TRUE(proxy.report({.id = "w", .pool = "p", .registers = true}).ok());
+  EXPECT_EQ(fetch({.queues = {"b"}, .count = 5, .worker = "w"}), std::vector<std::string>{a});
+  EXPECT_EQ(fetch({.queues = {"b"}, .count = 5, .worker = "another"}), std::vector<std::string>{b});
+  const std::string c = s.put(2, "b");
+  ASSERT_TRUE(s.admin.remove_pool("p").ok());
+  EXPECT_EQ(fetch({.queues = {"b"}, .worker = "w"}), std::vector<std::string>{c}) << "it is gone";
+}
+
 bool readable(int fd) {
   pollfd one{fd, POLLIN, 0};
   return ::poll(&one, 1, 0) == 1;

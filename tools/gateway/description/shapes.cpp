@@ -17,7 +17,8 @@ constexpr Shape kShapes[] = {
 
     // Jobs
     {"JobState", "= 'scheduled'|'available'|'pending'|'active'|'completed'|'retryable'|'cancelled'|'discarded'"},
-    {"JobError", "code: text, type: text, message: text, retryable: boolean, details?: any, timeout_kind?: text, "
+    {"JobError", "code: text, type: text, message: text, retryable: boolean, details?: any, backtrace?: [text], "
+                 "timeout_kind?: text, "
                  "limit_seconds?: number, elapsed_seconds?: number, attempt: integer, occurred_at?: time"},
     {"Job", "specversion: text, id: text, type: text, queue: text, args: array|text, meta: any, priority: integer, "
             "priority_age_rate?: integer, state: JobState, attempt: integer, max_attempts: integer, "
@@ -29,13 +30,14 @@ constexpr Shape kShapes[] = {
             "result?: any, result_stored_at?: time, result_expires_at?: time, result_size_bytes?: integer, "
             "result_pruned?: boolean, worker_id?: text, workflow_id?: text, cron_name?: text, "
             "parent_results?: array, error?: JobError, errors?: [JobError], unique?: any, ..."},
-    {"NewJob", "type: text, args?: array, id?: text|null, queue?: text|null, priority?: integer|text, "
+    {"NewJob", "type: text, args?: array, id?: text|null, queue?: text|null, priority?: integer|text|null, "
                "priority_age_rate?: integer|null, timeout_ms?: integer|null, timeout?: number|text|null, "
                "visibility_timeout_ms?: integer|null, visibility_timeout?: number|text|null, "
                "scheduled_at?: text|null, delay_until?: text|null, expires_at?: text|null, retry?: object|null, "
                "retry_policy?: object|null, max_attempts?: integer|null, pending?: boolean|null, "
                "meta?: object|null, metadata?: object|null, tags?: [text]|null, unique?: any, "
-               "rate_limit?: object|null, result_ttl?: any, options?: object|null, workflow?: object|null, ..."},
+               "rate_limit?: object|null, result_ttl?: any, schema?: text|null, options?: object|null, "
+               "workflow?: object|null, ..."},
     {"JobName", "id: text, type: text"},
     {"Enqueued", "job: Job|JobName, deduplicated?: boolean, workflow?: Workflow"},
     {"NewJobs", "jobs: [NewJob]"},
@@ -74,7 +76,7 @@ constexpr Shape kShapes[] = {
     {"Ack", "job_id: text, worker_id?: text, result?: any"},
     {"Acked", "acknowledged: boolean, id: text, job_id: text, state: 'completed', completed_at: time"},
     {"Nack", "job_id: text, worker_id?: text, requeue?: boolean, error?: Failure"},
-    {"Failure", "code?: text, message: text, type?: text, details?: any, retryable?: boolean, "
+    {"Failure", "code?: text, message: text, type?: text, details?: any, backtrace?: [text], retryable?: boolean, "
                 "rate_limit_until?: time"},
     {"Nacked", "id: text, job_id: text, state: JobState, attempt: integer, max_attempts: integer, "
                "next_attempt_at?: time, retry_delay_ms?: integer, discarded_at?: time, completed_at?: time"},
@@ -82,9 +84,10 @@ constexpr Shape kShapes[] = {
                   "visibility_timeout_ms?: integer|text, state?: text, shutdown?: boolean, pool?: text, "
                   "hostname?: text, version?: text, queues?: [text], pid?: integer, concurrency?: integer, "
                   "labels?: any"},
-    {"HeartbeatReply", "state: text, acknowledged: boolean, jobs_extended: [text], server_time: time"},
+    {"HeartbeatReply", "state: text, acknowledged: boolean, jobs_extended: [text], jobs_cancelled: [text], "
+                       "server_time: time"},
     {"Registration", "worker_id?: text, id?: text, pool?: text, queues?: [text], concurrency?: integer, "
-                     "hostname?: text, labels?: any"},
+                     "hostname?: text, version?: text, pid?: integer, labels?: any"},
     {"Registered", "ok: boolean, worker_id: text, server_time: time, heartbeat_interval: integer, "
                    "heartbeat_timeout: integer, visibility_timeout_default: integer"},
     {"RemovedWorker", "ok: boolean, deleted: boolean, worker_id: text"},
@@ -93,6 +96,7 @@ constexpr Shape kShapes[] = {
                "concurrency: integer, active_jobs: integer, hostname?: text, version?: text, pid?: integer, "
                "labels?: any, native: boolean, started_at: time, last_heartbeat_at: time, silent_ms: integer, "
                "ended?: text, returned_jobs?: integer"},
+    {"WorkerDetail", "+Worker, jobs: [Job]"},
     {"WorkerCounts", "total: integer, running: integer, quiet: integer, stale: integer"},
     {"WorkerPage", "items: [Worker], pagination: Page, summary: WorkerCounts"},
     {"Directive", "directive?: text, state?: text, worker_id?: text"},
@@ -106,9 +110,9 @@ constexpr Shape kShapes[] = {
     // Queues
     {"JobCounts", "available: integer, active: integer, scheduled: integer, retryable: integer, pending: integer, "
                   "completed: integer, discarded: integer, cancelled: integer"},
-    {"Queue", "name: text, status: 'active'|'paused', paused: boolean, +JobCounts, depth: integer, "
-              "max_depth: integer, dead: integer, waiting: integer, enqueued_total: integer, pressure: number, "
-              "created_at?: time"},
+    {"Queue", "name: text, status: 'active'|'paused', state: 'active'|'paused', paused: boolean, +JobCounts, "
+              "depth: integer, max_depth: integer, dead: integer, waiting: integer, enqueued_total: integer, "
+              "pressure: number, created_at?: time"},
     {"Aging", "enabled: boolean, preset?: text, interval?: text, rate?: integer, cap?: integer, floor?: integer"},
     {"TenantFairness", "enabled: boolean, strategy: 'fair-share', scope: 'within'|'across', "
                        "default_weight: integer, weights: {integer}"},
@@ -218,7 +222,7 @@ constexpr Shape kShapes[] = {
                         "active_jobs: integer, dispatched?: integer, starved?: integer"},
     {"SchedulingWindow", "queues: [QueueScheduling], window: text"},
     {"SchedulingStats", "+SchedulingWindow, stats: SchedulingWindow, strategy: text"},
-    {"TenantLimits", "max_queue_depth?: integer|null, limits?: TenantLimits"},
+    {"TenantLimits", "max_queue_depth?: integer|null, reason?: text, limits?: TenantLimits"},
     {"TenantShare", "limits?: TenantLimits, fairness_weight?: integer|null"},
     {"TenantDepth", "max_queue_depth: integer"},
     {"Tenant", "tenant_id: text, id: text, total_jobs: integer, jobs: JobCounts, limits?: TenantDepth, "

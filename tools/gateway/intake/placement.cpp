@@ -72,7 +72,8 @@ T must_of(Result<T> result, std::span<const Envelope> envelopes, Places places =
   const bool of_a_job = error.code == Code::kInvalid || error.code == Code::kTooLarge ||
                         error.code == Code::kDuplicate;
   const auto place = place_of(error, envelopes, places);
-  if (of_a_job && envelopes.size() > 1 && place) name_place(fault, *place);
+  const bool in_batch = envelopes.size() > 1 || !places.empty();
+  if (of_a_job && in_batch && place) name_place(fault, *place);
   if (fault.code != "duplicate") throw fault;
   if (const Envelope* taken = taken_id(error, envelopes))
     fault.details.emplace_back("existing_job_id", quoted(taken->id));
@@ -260,7 +261,7 @@ void release(Desk& desk, const std::vector<Staged>& staged) {
 }
 
 /// Jobs of several queues: each queue takes all of its jobs or none, as pending ones that no worker
-/// sees. When all are in they are made available; when a queue refuses, the others' are cancelled.
+/// sees. When all are in they are made available; when a queue refuses, the rest is cancelled.
 /// A job that was there already is neither. A replaced job could not be brought back, so that is
 /// refused.
 asio::awaitable<std::vector<Placed>> put_across(Desk& desk, const std::vector<JobSpec>& specs,
@@ -305,13 +306,14 @@ asio::awaitable<std::vector<Placed>> put_across(Desk& desk, const std::vector<Jo
 
 asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
                                          std::span<const Envelope> envelopes,
-                                         std::chrono::milliseconds patience, Visit& visit) {
+                                         std::chrono::milliseconds patience, Visit& visit,
+                                         std::span<const std::size_t> places) {
   const bool one_queue = std::ranges::all_of(
       specs, [&](const JobSpec& spec) { return spec.queue == specs.front().queue; });
   const Deadline deadline(patience);
   std::vector<Placed> placed;
   if (one_queue)
-    placed = co_await put_in_one(desk, specs, envelopes, {}, deadline, visit);
+    placed = co_await put_in_one(desk, specs, envelopes, places, deadline, visit);
   else
     placed = co_await put_across(desk, specs, envelopes, deadline, visit);
   desk.hall.jobs_came();

@@ -30,10 +30,12 @@ Envelope read_one_of_many(Desk& desk, const Request& request, std::string_view t
 std::vector<Placed> put_at_once(Desk& desk, const std::vector<JobSpec>& specs,
                                 std::span<const Envelope> envelopes,
                                 std::span<const std::size_t> places = {});
-/// Jobs of any queues, all or none, for which it waits so long. Throws a Fault.
+/// Jobs of any queues, all or none, for which it waits so long. `places`: as for put_at_once(), of jobs
+/// of one queue. Throws a Fault.
 boost::asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
                                                 std::span<const Envelope> envelopes,
-                                                std::chrono::milliseconds patience, Visit& visit);
+                                                std::chrono::milliseconds patience, Visit& visit,
+                                                std::span<const std::size_t> places = {});
 /// The job, as the reply to its enqueue has it.
 void append_placed(std::string& out, Desk& desk, const Envelope& envelope, const Placed& placed);
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "worker_api/json/canonical.hpp"
@@ -272,5 +273,71 @@ std::string Check::of_object(const Member& keyword, const Place& at) {
 std::string schema_problem(std::string_view schema, std::string_view value) {
   return Check(schema).problem(schema, value, "args", 0);
 }
+
+namespace {
+
+constexpr std::string_view kDraft = "https://json-schema.org/draft/2020-12/schema";
+constexpr std::string_view kTypes[] = {"null",  "boolean", "number", "string",
+                                       "array", "object",  "integer"};
+constexpr std::string_view kHoldOne[] = {"items", "not",  "additionalProperties",
+                                         "if",    "then", "else"};
+constexpr std::string_view kHoldList[] = {"allOf", "anyOf", "oneOf", "prefixItems"};
+constexpr std::string_view kHoldNamed[] = {"properties", "$defs"};
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::string fault_in(std::string_view schema, unsigned depth);
+
+std::string fault_in_keyword(const Member& keyword, unsigned depth) {
+  const Kind kind = json::kind_of(keyword.value);
+  const auto first_fault = [depth](const std::vector<std::string_view>& schemas) {
+    std::string why;
+    for (const std::string_view each : schemas)
+      if (why.empty()) why = fault_in(each, depth + 1);
+    return why;
+  };
+  if (keyword.name == "$schema") {
+    std::string named = json::string_of(keyword.value).value_or("");
+    if (named.ends_with('#')) named.pop_back();
+    return named == kDraft ? "" : fmt::format("$schema must be {}", kDraft);
+  }
+  if (keyword.name == "type" || keyword.name == "required") {
+    const bool list = kind == Kind::kArray;
+    for (const std::string_view each :
+         list ? json::elements_of(keyword.value) : std::vector<std::string_view>{keyword.value}) {
+      const auto text = json::string_of(each);
+      if (!text || (keyword.name == "required" && !list) ||
+          (keyword.name == "type" && !is_one_of(kTypes, *text)))
+        return fmt::format("{} cannot be {}", keyword.name, keyword.value.substr(0, 100));
+    }
+    return {};
+  }
+  if (is_one_of(kHoldOne, keyword.name)) return fault_in(keyword.value, depth + 1);
+  if (is_one_of(kHoldList, keyword.name)) {
+    if (kind != Kind::kArray) return fmt::format("{} must be an array", keyword.name);
+    return first_fault(json::elements_of(keyword.value));
+  }
+  if (!is_one_of(kHoldNamed, keyword.name)) return {};
+  if (kind != Kind::kObject) return fmt::format("{} must be an object", keyword.name);
+  std::vector<std::string_view> schemas;
+  for (const Member& each : json::members_of(keyword.value)) schemas.push_back(each.value);
+  return first_fault(schemas);
+}
+
+std::string fault_in(std::string_view schema, unsigned depth) {
+  schema = json::trim(schema);
+  if (json::bool_of(schema)) return {};
+  if (depth > kDeepest) return "the schema is nested too deeply";
+  if (json::kind_of(schema) != Kind::kObject) return "a schema is an object or a boolean";
+  for (const Member& keyword : json::members_of(schema))
+    if (std::string why = fault_in_keyword(keyword, depth); !why.empty()) return why;
+  return {};
+}
+
+}  // namespace
+
+std::string schema_fault(std::string_view schema) { return fault_in(schema, 0); }
 
 }  // namespace ojs_shm::gateway

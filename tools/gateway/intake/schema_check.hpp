@@ -12,4 +12,9 @@ namespace ojs_shm::gateway {
 /// json::check(). Pure.
 std::string schema_problem(std::string_view schema, std::string_view value);
 
+/// Why a JSON value is not a schema of that draft, as far as its own words about its draft, its types,
+/// its required members and the schemas inside go; empty: it may be one. It has passed json::check().
+/// Pure.
+std::string schema_fault(std::string_view schema);
+
 }  // namespace ojs_shm::gateway

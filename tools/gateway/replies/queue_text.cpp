@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/replies/queue_text.hpp"
 
+#include <algorithm>
+
 #include "tools/gateway/intake/body.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
@@ -38,6 +40,7 @@ std::string queue_text(const QueueInfo& queue) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("name", queue.name);
     writer.text("status", status_of(queue));
+    writer.text("state", status_of(queue));  // by either name
     writer.boolean("paused", queue.paused);
     write_counts(writer, queue);
     count(writer, "depth", queue.depth);
@@ -54,6 +57,51 @@ QueueInfo queue_of(Desk& desk, const std::string& name) {
   auto queue = desk.observer.queue(name);
   if (!queue && queue.code() == Code::kNotFound) throw not_found("queue", name);
   return must(std::move(queue));
+}
+
+namespace {
+
+/// What the queue says of one tenant's jobs alone, and of its own bound and weight.
+void narrow_to(Desk& desk, const std::string& tenant, QueueInfo& queue) {
+  std::fill(std::begin(queue.by_state), std::end(queue.by_state), 0);
+  queue.dead_letters = 0;
+  for (auto& [priority, jobs] : queue.available_by_priority) jobs = 0;
+  for (const JobInfo& job : desk.observer.list({.queue = queue.name, .tenant = tenant})) {
+    ++queue.by_state[static_cast<std::size_t>(job.state)];
+    queue.dead_letters += job.dead_letter ? 1 : 0;
+    const auto level = std::ranges::find(queue.available_by_priority, job.priority,
+                                         [](const auto& each) { return each.first; });
+    if (job.state == State::kAvailable && level != queue.available_by_priority.end())
+      ++level->second;
+  }
+  std::erase_if(queue.available_by_priority, [](const auto& level) { return level.second == 0; });
+  queue.completed_total = in_state(queue, State::kCompleted);
+  queue.discarded_total = in_state(queue, State::kDiscarded);
+  queue.cancelled_total = in_state(queue, State::kCancelled);
+  queue.depth = in_state(queue, State::kAvailable) + in_state(queue, State::kScheduled) +
+                in_state(queue, State::kRetryable) + in_state(queue, State::kPending);
+  queue.enqueued_total = 0;
+  for (const std::uint64_t jobs : queue.by_state) queue.enqueued_total += jobs;
+  queue.waiting = 0;
+  std::erase_if(queue.tenant_bounds, [&](const auto& each) { return each.tenant != tenant; });
+  std::erase_if(queue.tenant_fairness.weights, [&](const auto& each) {
+    return each.first != tenant && each.first != "tenant:" + tenant;
+  });
+  const auto own = queue.tenant_bounds.empty() ? std::nullopt : queue.tenant_bounds[0].max_depth;
+  queue.max_depth = own ? *own : queue.tenant_max_depth;
+  queue.pressure =
+      queue.max_depth == 0
+          ? 0
+          : std::min(1.0, static_cast<double>(queue.depth) / static_cast<double>(queue.max_depth));
+}
+
+}  // namespace
+
+QueueInfo queue_seen(Desk& desk, const Request& request) {
+  QueueInfo queue = queue_of(desk, request.names[0]);
+  if (const std::string tenant(request.header("x-ojs-tenant")); !tenant.empty())
+    narrow_to(desk, tenant, queue);
+  return queue;
 }
 
 void pause_queue(Desk& desk, const std::string& name, bool paused) {

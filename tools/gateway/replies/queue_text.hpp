@@ -5,6 +5,7 @@
 
 #include <ojs_shm/observer.hpp>
 
+#include "tools/gateway/routes/exchange.hpp"
 #include "tools/gateway/serving/desk.hpp"
 #include "worker_api/json/envelope_json.hpp"
 
@@ -20,6 +21,9 @@ void write_created(json::ObjectWriter& writer, const QueueInfo& queue);
 std::string queue_text(const QueueInfo& queue);
 /// The queue of that name; throws a Fault when there is none.
 QueueInfo queue_of(Desk& desk, const std::string& name);
+/// The queue that the request's path names. A request of a tenant sees its own jobs of it alone, and
+/// of ended ones those that are still there. Throws a Fault when there is none.
+QueueInfo queue_seen(Desk& desk, const Request& request);
 void pause_queue(Desk& desk, const std::string& name, bool paused);
 /// Takes settings of a queue as JSON: those of the segment, and limits named concurrency and
 /// rate_limit. Throws a Fault.

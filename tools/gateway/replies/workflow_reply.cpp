@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/replies/workflow_reply.hpp"
 
+#include <set>
+
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/serving/hall.hpp"
@@ -19,15 +21,29 @@ Fault invalid_workflow(const Error& error) {
   return fault;
 }
 
-void give_tenant_to_all(std::string_view tenant, WorkflowText& workflow) {
+namespace {
+
+void collect_tenants(const WorkflowSpec& part, std::set<std::string_view>& tenants) {
+  if (!part.tenant.empty()) tenants.insert(part.tenant);
+  for (const WorkflowSpec& step : part.steps) collect_tenants(step, tenants);
+}
+
+}  // namespace
+
+void settle_tenant(std::string_view asking, WorkflowText& workflow) {
+  std::set<std::string_view> tenants;
+  if (!asking.empty()) tenants.insert(asking);
+  collect_tenants(workflow.spec, tenants);
   for (const Envelope& job : workflow.jobs)
-    if (!job.tenant.empty() && job.tenant != tenant)
-      throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
-                            "meta.tenant_id");
-  if (!workflow.spec.tenant.empty() && workflow.spec.tenant != tenant)
+    if (!job.tenant.empty()) tenants.insert(job.tenant);
+  if (tenants.size() > 1 && !asking.empty())
     throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
                           "meta.tenant_id");
-  workflow.spec.tenant = tenant;
+  if (tenants.size() > 1)
+    throw invalid_request(
+        "the jobs of a workflow are one tenant's, and meta.tenant_id names several",
+        "meta.tenant_id");
+  if (!asking.empty()) workflow.spec.tenant = asking;
 }
 
 namespace {

@@ -14,8 +14,9 @@ namespace ojs_shm::gateway {
 
 /// What is wrong, and where. Source: ojs-workflows 11.1.
 Fault invalid_workflow(const Error& error);
-/// Jobs that name another tenant than the header are refused.
-void give_tenant_to_all(std::string_view tenant, WorkflowText& workflow);
+/// A workflow whose jobs name several tenants is refused, the one that asks included. Its tenant is
+/// the one that asks, if any does. Source: ojs-multi-tenancy 15.2.
+void settle_tenant(std::string_view asking, WorkflowText& workflow);
 /// 201 with the workflow; `first_job`: with its first job too.
 Reply create_workflow(Desk& desk, const WorkflowSpec& spec, bool first_job = false);
 

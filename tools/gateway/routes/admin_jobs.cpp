@@ -73,7 +73,7 @@ Choice asked(Desk& desk, const Request& request) {
   return choice;
 }
 
-/// Of a list of unique jobs: with the key that keeps others out, its policy, and until when it does.
+/// Of a list of unique jobs: with the key that keeps other jobs out, its policy, and until when.
 std::string item_text(Desk& desk, const JobInfo& job, bool unique) {
   std::string text = job_text(desk, job);
   if (!unique || job.unique_key.empty()) return text;
@@ -119,9 +119,8 @@ std::pair<std::uint64_t, std::string> place_of(const std::string& cursor, JobOrd
   return {ms, cursor.substr(dot + 1)};
 }
 
-Reply list(Desk& desk, const Request& request) {
+Reply list_chosen(Desk& desk, const Request& request, const Choice& choice) {
   const Page page = Page::of(request);
-  const Choice choice = asked(desk, request);
   JobPageRequest wanted = choice.request();
   wanted.order = order_asked(request);
   wanted.falls = falls_asked(request);
@@ -139,6 +138,19 @@ Reply list(Desk& desk, const Request& request) {
     pagination = joined(std::move(pagination),
                         "{\"next_cursor\":" + quoted(cursor_of(found.jobs.back())) + "}");
   return ok("{\"items\":[" + items + "],\"pagination\":" + pagination + "}");
+}
+
+Reply list(Desk& desk, const Request& request) {
+  return list_chosen(desk, request, asked(desk, request));
+}
+
+/// Source: ojs-multi-tenancy 10.3.
+Reply list_of_tenant(Desk& desk, const Request& request) {
+  const std::string& tenant = request.names[0];
+  Choice choice = asked(desk, request);
+  if (choice.filter.tenant.value_or(tenant) != tenant) throw not_found("tenant", tenant);
+  choice.filter.tenant = tenant;
+  return list_chosen(desk, request, choice);
 }
 
 /// With the times once more in `metadata`, as ojs-admin-api 7.2 has them.
@@ -172,7 +184,7 @@ Reply retry(Desk& desk, const Request& request) {
   if (job.state == State::kRetryable || job.state == State::kScheduled)
     must(desk.producer().promote(id), id);
   else
-    must_from("discarded, retryable or scheduled", desk.admin.retry_dead(id), id);
+    must_from("a dead letter, retryable or scheduled", desk.admin.retry_dead(id), id);
   desk.hall.jobs_came();
   return job_reply(desk, job_of(desk, request, id));
 }
@@ -277,6 +289,7 @@ std::span<const Route> admin_job_routes() {
       {"POST", "/ojs/v1/admin/jobs/bulk/retry", Scope::kAdmin, &bulk_retry, {"ManyJobs", "BulkReport"}, Pace::kSlow},
       {"POST", "/ojs/v1/admin/jobs/bulk/cancel", Scope::kAdmin, &bulk_cancel, {"ManyJobs", "BulkReport"}, Pace::kSlow},
       {"POST", "/ojs/v1/admin/jobs/bulk/delete", Scope::kAdmin, &bulk_delete, {"ManyJobs", "BulkReport"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{tenant}/jobs", Scope::kRead, &list_of_tenant, {"", "JobPage"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/jobs/{id}", Scope::kRead, &get, {"", "JobDetail"}},
       {"POST", "/ojs/v1/admin/jobs/{id}/retry", Scope::kAdmin, &retry, {"", "OneJob"}},
   };

@@ -152,6 +152,8 @@ std::span<const Route> admin_queue_routes() {
   static const Route kRoutes[] = {
       {"GET", "/ojs/v1/admin/queues", Scope::kRead, &list, {"", "QueuePage"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/queues/{name}", Scope::kRead, &get, {"", "QueueView"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/queues/{name}/config", Scope::kRead, &get, {"", "QueueView"}, Pace::kSlow},
+      {"GET", "/ojs/v1/queues/{name}/config", Scope::kRead, &get, {"", "QueueView"}, Pace::kSlow},
       {"PUT", "/ojs/v1/admin/queues/{name}/config", Scope::kAdmin, &configure, {"SetQueue", "QueueView"}, Pace::kSlow},
       {"PUT", "/ojs/v1/queues/{name}/config", Scope::kAdmin, &configure, {"SetQueue", "QueueView"}, Pace::kSlow},
       {"DELETE", "/ojs/v1/admin/queues/{name}/jobs", Scope::kAdmin, &purge, {"Purge", "Purged"}, Pace::kSlow},

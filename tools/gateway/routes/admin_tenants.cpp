@@ -100,6 +100,7 @@ constexpr std::uint32_t kLargestDepth = 16'777'215, kLargestWeight = 1000;
 /// What the specification offers beyond that is refused by its name: the segment would not keep to it.
 void read_limits(const Body& limits, Change& change) {
   for (const json::Member& member : limits.members()) {
+    if (member.name == "reason") continue;  // a note of the operator
     if (member.name != "max_queue_depth")
       throw unsupported("of a tenant's limits only max_queue_depth is kept here, not " +
                         member.name.substr(0, 64));
@@ -172,18 +173,6 @@ Reply set_limits(Desk& desk, const Request& request) {
   return set_share(desk, request, change);
 }
 
-Reply jobs(Desk& desk, const Request& request) {
-  if (const std::string_view own = request.header("x-ojs-tenant");
-      !own.empty() && own != request.names[0])
-    throw not_found("tenant", request.names[0]);
-  const Page page = Page::of(request);
-  const JobPage found = desk.observer.page({.filter = {.tenant = request.names[0]},
-                                            .falls = false,
-                                            .offset = page.begin(),
-                                            .limit = page.per_page});
-  return ok(page.list(found, [&](const JobInfo& job) { return job_text(desk, job); }));
-}
-
 }  // namespace
 
 std::span<const Route> admin_tenant_routes() {
@@ -194,7 +183,6 @@ std::span<const Route> admin_tenant_routes() {
       {"PUT", "/ojs/v1/admin/tenants/{tenant}", Scope::kAdmin, &set_tenant, {"TenantShare", "Tenant"}, Pace::kSlow},
       {"PUT", "/ojs/v1/admin/tenants/{tenant}/limits", Scope::kAdmin, &set_limits, {"TenantLimits", "Tenant"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/tenants/{tenant}/stats", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{tenant}/jobs", Scope::kRead, &jobs, {"", "JobPage"}, Pace::kSlow},
   };
   // clang-format on
   return kRoutes;

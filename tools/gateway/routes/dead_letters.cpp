@@ -246,6 +246,7 @@ std::span<const Route> dead_letter_routes() {
       {"DELETE", "/ojs/v1/admin/dead-letter", Scope::kAdmin, &purge_for_admin, {"ConfirmedDeadLetters", "Dropped"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/dead-letter/stats", Scope::kRead, &stats, {"", "DeadLetterStats"}, Pace::kSlow},
       {"POST", "/ojs/v1/admin/dead-letter/{id}/retry", Scope::kAdmin, &retry, {"", "ShownJob"}},
+      {"GET", "/ojs/v1/admin/dead-letter/{id}", Scope::kRead, &get_one, {"", "ShownJob"}},
       {"DELETE", "/ojs/v1/admin/dead-letter/{id}", Scope::kAdmin, &remove_for_admin},
   };
   // clang-format on

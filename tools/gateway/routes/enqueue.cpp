@@ -70,8 +70,7 @@ Reply enqueue_workflow(Desk& desk, const Request& request) {
   auto workflow = workflow_of_job(request.body, desk.now_ms());
   if (!workflow) throw invalid_workflow(workflow.error());
   check_members(desk, shell::Document::kWorkflow, workflow->unknown);
-  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
-    give_tenant_to_all(tenant, *workflow);
+  settle_tenant(request.header("x-ojs-tenant"), *workflow);
   return create_workflow(desk, workflow->spec, true);
 }
 
@@ -125,7 +124,10 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
   std::vector<JobSpec> specs;
   specs.reserve(envelopes.size());
   for (const Envelope& envelope : envelopes) specs.push_back(envelope.spec());
-  const auto placed = co_await put(desk, specs, envelopes, block_timeout(request), visit);
+  static constexpr std::size_t kFirst[] = {0};  // a batch of one job is one still
+  const std::span<const std::size_t> places =
+      specs.size() == 1 ? std::span(kFirst) : std::span<const std::size_t>();
+  const auto placed = co_await put(desk, specs, envelopes, block_timeout(request), visit, places);
   Reply reply{.status = 201};
   reply.body.reserve(request.body.size() + placed.size() * kAddedByReply);
   reply.body = "{\"jobs\":[";

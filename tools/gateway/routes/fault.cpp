@@ -181,6 +181,10 @@ Fault fault_of(const Error& error, std::string_view job) {
         fault.details.emplace_back("current_state", quoted(error.subject));
       }
       break;
+    case Code::kTooLarge:
+      if (!error.subject.empty()) fault.details.emplace_back("field", quoted(error.subject));
+      if (error.bound != 0) fault.details.emplace_back("max_bytes", std::to_string(error.bound));
+      break;
     case Code::kLost:
       if (!job.empty()) fault.details.emplace_back("job_id", quoted(job));
       break;

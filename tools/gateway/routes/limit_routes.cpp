@@ -13,8 +13,8 @@
 namespace ojs_shm::gateway {
 namespace {
 
-/// When the window begins anew, Unix ms; 0: a sliding one that has room. Fixed ones begin at whole
-/// periods of Unix time.
+/// When the window begins anew, Unix ms; 0: a sliding window that has room. Fixed windows begin at
+/// whole periods of Unix time.
 std::uint64_t window_end(const LimitInfo& limit, std::uint64_t now_ms) {
   const std::uint64_t period = limit.limit.rate_period_ms;
   if (!limit.limit.sliding && period != 0) return (now_ms / period + 1) * period;
@@ -46,7 +46,8 @@ std::string limit_text(const LimitInfo& limit, std::uint64_t now_ms) {
     if (limit.limit.concurrency) {
       concurrency.number("limit", std::int64_t{*limit.limit.concurrency});
       concurrency.number("available",
-                         std::int64_t{*limit.limit.concurrency} - std::int64_t{limit.active});
+                         std::int64_t{*limit.limit.concurrency -
+                                      std::min(*limit.limit.concurrency, limit.active)});
     }
     concurrency.number("active", std::int64_t{limit.active});
     concurrency.close();

@@ -19,13 +19,13 @@ Reply list(Desk& desk, const Request& request) {
 }
 
 Reply get(Desk& desk, const Request& request) {
-  const QueueInfo queue = queue_of(desk, request.names[0]);
+  const QueueInfo queue = queue_seen(desk, request);
   return ok(wrapped_and_flat("queue", joined(queue_text(queue), print_queue_policy(queue))));
 }
 
 /// One reply that the suites, three clients and the command line of OJS each read in their way.
 Reply stats(Desk& desk, const Request& request) {
-  const QueueInfo queue = queue_of(desk, request.names[0]);
+  const QueueInfo queue = queue_seen(desk, request);
   const std::string own = queue_text(queue);
   const std::string stats = joined("{\"queue\":" + quoted(queue.name) + "}", own);
   const std::string at = "{\"computed_at\":" + quoted(print_timestamp(desk.now_ms())) + "}";
@@ -90,7 +90,7 @@ Reply remove(Desk& desk, const Request& request) {
 
 /// The waiting jobs of each priority. Source: ojs-priority 10.3.
 Reply priority_stats(Desk& desk, const Request& request) {
-  const QueueInfo queue = queue_of(desk, request.names[0]);
+  const QueueInfo queue = queue_seen(desk, request);
   std::uint64_t total = 0;
   for (const auto& [priority, jobs] : queue.available_by_priority) total += jobs;
   return ok(object([&](json::ObjectWriter& writer) {

@@ -34,6 +34,8 @@ Reply enroll(Desk& desk, const Request& request) {
   report.queues = body.texts("queues");
   report.concurrency = body.whole("concurrency", 0, std::numeric_limits<std::uint32_t>::max());
   report.hostname = body.text("hostname");
+  report.version = body.text("version");
+  report.pid = body.whole("pid", 0, std::numeric_limits<std::uint32_t>::max());
   if (const auto labels = body.raw("labels")) report.labels = std::string(*labels);
   if (const auto known = desk.proxy.report(report); !known) throw worker_fault(known.error());
   const SegmentInfo segment = desk.observer.segment_info();
@@ -105,8 +107,19 @@ Reply list(Desk& desk, const Request& request) {
                    })));
 }
 
+/// With the jobs that it has. Source: ojs-admin-api 9.2.
 Reply get(Desk& desk, const Request& request) {
-  return ok(print_registered_worker(worker_of(desk, request.names[0])));
+  const RegisteredWorker worker = worker_of(desk, request.names[0]);
+  JobFilter filter{.state = State::kActive};
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    filter.tenant = std::string(tenant);
+  std::vector<JobInfo> jobs = desk.observer.list(filter);
+  std::erase_if(jobs, [&](const JobInfo& job) { return job.worker_id != worker.id; });
+  return ok(joined(print_registered_worker(worker), object([&](json::ObjectWriter& writer) {
+                     writer.value("jobs", array_of(jobs, [&](const JobInfo& job) {
+                                    return job_text(desk, job);
+                                  }));
+                   })));
 }
 
 void tell_worker(Desk& desk, const std::string& id, WorkerDirective directive) {
@@ -146,8 +159,8 @@ std::span<const Route> roster_routes() {
       {"GET", "/ojs/v1/workers/{worker}/health", Scope::kRead, &health, {"", "WorkerHealth", "503"}},
       {"GET", "/ojs/v1/admin/workers", Scope::kRead, &list, {"", "WorkerPage"}},
       {"POST", "/ojs/v1/admin/workers/directive", Scope::kAdmin, &direct, {"Directive", "Directed"}},
-      {"GET", "/ojs/v1/admin/workers/{worker}", Scope::kRead, &get, {"", "Worker"}},
-      {"POST", "/ojs/v1/admin/workers/{worker}/quiet", Scope::kAdmin, &quiet, {"", "Worker"}},
+      {"GET", "/ojs/v1/admin/workers/{worker}", Scope::kRead, &get, {"", "WorkerDetail"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/workers/{worker}/quiet", Scope::kAdmin, &quiet, {"", "WorkerDetail"}, Pace::kSlow},
       {"DELETE", "/ojs/v1/admin/workers/{worker}", Scope::kAdmin, &deregister_stale, {"", "RemovedWorker"}},
   };
   // clang-format on

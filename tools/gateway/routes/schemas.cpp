@@ -3,6 +3,7 @@
 // Schemas by their URI. Source: ojs-http-binding 15.
 #include "tools/gateway/description/openapi.hpp"
 #include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/intake/schema_check.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
@@ -39,6 +40,11 @@ Reply put(Desk& desk, const Request& request) {
   const auto schema = body.object("schema");
   if (!schema) throw invalid_request("schema must be an object", "schema");
   entry.schema = json::compact(*body.raw("schema"));
+  if (const std::string why = schema_fault(entry.schema); !why.empty()) {
+    Fault fault = invalid_request("this is not a schema: " + why, "schema");
+    fault.details.emplace_back("schema_error", quoted(why));
+    throw fault;
+  }
   entry.created_at_ms = desk.now_ms();
   Reply reply = ok("{\"schema\":" + schema_text(entry, false) + "}");
   reply.status = 201;

@@ -84,7 +84,7 @@ Reply hand_out(Desk& desk, const std::string& worker, std::vector<JobInfo> jobs)
   reply.body += "]}";
   if (jobs.empty()) return reply;
   reply.sent = [&desk, jobs = std::move(jobs)](bool delivered) {
-    for (const JobInfo& job : jobs)  // one that has ended meanwhile is not ours to give
+    for (const JobInfo& job : jobs)  // a job that has ended meanwhile is not ours to give
       (void)(delivered ? desk.proxy.hand_over(job.id, job.fence)
                        : desk.proxy.requeue(job.id, job.fence));
     if (!delivered) desk.hall.jobs_came();
@@ -92,9 +92,13 @@ Reply hand_out(Desk& desk, const std::string& worker, std::vector<JobInfo> jobs)
   return reply;
 }
 
-/// Whose jobs it would get. Without a pool's name the pool `default` is meant, if there is one.
+/// Whose jobs it would get. Without a pool's name the pool of the worker is meant, else the pool
+/// `default`, if there is one.
 std::vector<Shift::Source> sources_of(Desk& desk, const FetchRequest& wanted) {
   if (!wanted.pool.empty()) return {{true, wanted.pool}};
+  if (const auto worker = desk.observer.registered_worker(wanted.worker);
+      worker && !worker->pool.empty() && desk.observer.pool(worker->pool))
+    return {{true, worker->pool}};
   if (desk.observer.pool("default")) return {{true, "default"}};
   std::vector<Shift::Source> sources;
   for (const std::string& queue : wanted.queues) sources.push_back({false, queue});
@@ -138,7 +142,7 @@ asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
   co_return hand_out(desk, wanted.worker, std::move(jobs));
 }
 
-/// The attempt that a worker speaks of: the present one, unless it names another holder than the one
+/// The attempt that a worker speaks of: the present one, unless it names another holder than that
 /// that has the job.
 JobInfo held_job(Desk& desk, const Request& request, const Body& body, const std::string& id) {
   JobInfo job = job_of(desk, request, id);
@@ -169,7 +173,7 @@ Fault result_too_large(const Error& error) {
   return fault;
 }
 
-/// Acks the present attempt. The job is looked at before only for a worker that says who it is, or a
+/// Acks the present attempt. The job is looked at before only for a worker that names itself, or a
 /// tenant; and after an ack in vain, to say why.
 Status ack_held(Desk& desk, const Request& request, const Body& body, const std::string& id) {
   const std::string result = json::compact(body.raw("result").value_or(""));
@@ -216,6 +220,30 @@ std::string nack_text(const JobInfo& job, const NackOutcome& outcome, std::uint6
   });
 }
 
+/// As many frames as are kept, in so many characters. Source: ojs-core 8.1.
+constexpr std::size_t kMostFrames = 50, kMostOfFrames = 10'000;
+
+/// The error's details as they are kept. A backtrace is a member of them. Source: ojs-core 8.1.
+std::string details_of(const Body& error) {
+  const auto given = error.raw("details");
+  const auto backtrace = error.texts("backtrace");
+  if (!backtrace) return json::compact(given.value_or(""));
+  std::vector<std::string> frames;
+  std::size_t length = 0;
+  for (const std::string& frame : *backtrace) {
+    length += frame.size();
+    if (frames.size() == kMostFrames || length > kMostOfFrames) break;
+    frames.push_back(frame);
+  }
+  std::string details = object([&](json::ObjectWriter& writer) {
+    writer.value("backtrace", array_of(frames, quoted));
+    if (given && json::kind_of(*given) != json::Kind::kObject) writer.value("details", *given);
+  });
+  if (given && json::kind_of(*given) == json::Kind::kObject)
+    details = joined(json::compact(*given), details);
+  return details;
+}
+
 Reply nack(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string id = body.required_id("job_id");
@@ -235,14 +263,14 @@ Reply nack(Desk& desk, const Request& request) {
     type = Body(*details, "error.details.").text("error_class").value_or("");
   const std::string code =
       type.empty() ? error->required_text("code") : error->text("code").value_or("handler_error");
-  const std::string compact = json::compact(details.value_or(""));
+  const std::string kept = details_of(*error);
   const std::uint64_t closed_until = error->moment("rate_limit_until").value_or(0);
   const NackOutcome outcome =
       must(desk.proxy.nack(id, job.fence,
                            {.code = code,
                             .message = *message,
                             .type = type,
-                            .details = compact,
+                            .details = kept,
                             .retryable = error->flag("retryable").value_or(true),
                             .rate_limit_until_ms = closed_until}),
            id);
@@ -298,6 +326,12 @@ std::string_view directive_for(Desk& desk, const WorkerReport& report) {
   throw worker_fault(known.error());
 }
 
+/// The state that a worker is to be in: at least as far on its way out as it says of itself.
+std::string_view state_for(std::string_view told, const WorkerReport& report) {
+  const bool goes = report.state && !report.state->empty() && *report.state != "running";
+  return told == "running" && goes ? std::string_view(*report.state) : told;
+}
+
 Reply heartbeat(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string worker = body.required_text("worker_id");
@@ -306,26 +340,28 @@ Reply heartbeat(Desk& desk, const Request& request) {
     throw invalid_request("visibility_timeout_ms must be from 1 to 604800000",
                           "visibility_timeout_ms");
   std::string directive;
-  std::vector<std::string> extended;
+  std::vector<std::string> extended, cancelled;
   const std::string_view tenant = request.header("x-ojs-tenant");
   for (const std::string& id : jobs_of_heartbeat(body)) {
     const auto job = desk.observer.get(id);
-    if (!job || job->state != State::kActive) continue;
-    if (!tenant.empty() && tenant_of(job->extra) != tenant) continue;
+    if (!job || (!tenant.empty() && tenant_of(job->extra) != tenant)) continue;
+    if (job->state == State::kCancelled) cancelled.push_back(id);
+    if (job->state != State::kActive) continue;
     if (const std::string holder = holder_of(desk, *job); !holder.empty() && holder != worker)
       continue;
     if (desk.proxy.heartbeat(id, job->fence, lease)) extended.push_back(id);
     if (desk.hall.options().test_hooks && directive.empty()) directive = test_directive(*job);
   }
-  // Who asks for a longer lease means to be silent for as long.
+  // A worker that asks for a longer lease means to be silent for as long.
   WorkerReport report = report_of(body, worker);
   report.silence_ms = lease;
   const std::string_view told = directive_for(desk, report);
-  if (directive.empty()) directive = told;
+  if (directive.empty()) directive = state_for(told, report);
   return ok(object([&](json::ObjectWriter& writer) {
     writer.text("state", directive);
     writer.boolean("acknowledged", true);
     writer.value("jobs_extended", array_of(extended, quoted));
+    writer.value("jobs_cancelled", array_of(cancelled, quoted));
     writer.text("server_time", print_timestamp(desk.now_ms()));
   }));
 }

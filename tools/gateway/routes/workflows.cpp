@@ -36,8 +36,7 @@ Reply create(Desk& desk, const Request& request) {
   auto read = parse_workflow(request.body, desk.now_ms());
   if (!read) throw invalid_workflow(read.error());
   check_members(desk, shell::Document::kWorkflow, read->unknown);
-  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
-    give_tenant_to_all(tenant, *read);
+  settle_tenant(request.header("x-ojs-tenant"), *read);
   return create_workflow(desk, read->spec);
 }
 

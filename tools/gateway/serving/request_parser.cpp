@@ -3,6 +3,7 @@
 
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/field.hpp>
+#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -48,6 +49,8 @@ void RequestParser::on_field_impl(Field field, Text name, Text value, Failure&) 
   if (value.empty() || is_header_done()) return;  // behind the body
   if (const std::string_view known = name_for_handlers(field, name); !known.empty())
     request_.headers.emplace_back(known, std::string(value));
+  else if (field == http::field::content_length)
+    std::from_chars(value.data(), value.data() + value.size(), announced_bytes_);
   else if (field == http::field::expect)
     expects_continue_ = expects_continue_ || beast::iequals(value, "100-continue");
   else if (request_.id.empty() && value.size() <= kLongestId &&

@@ -17,6 +17,8 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   /// Without path and query, which stand in target().
   Request& request() { return request_; }
   const std::string& target() const { return target_; }
+  /// How long the client says that the body is; 0: it has not said so. Also of a body that is refused.
+  std::uint64_t announced_bytes() const { return announced_bytes_; }
   /// The client sends the body when it is told to go on.
   bool expects_continue() const { return expects_continue_; }
 
@@ -38,6 +40,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
 
   Request request_;
   std::string target_;
+  std::uint64_t announced_bytes_ = 0;
   bool expects_continue_ = false;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/serving/session.hpp"
 
+#include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
 
 #include <array>
@@ -11,6 +12,7 @@
 #include <boost/beast/http.hpp>
 
 #include "tools/gateway/page/browser.hpp"
+#include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
 #include "tools/gateway/routes/router.hpp"
 #include "tools/gateway/serving/hall.hpp"
@@ -93,6 +95,30 @@ asio::awaitable<void> Session::converse() {
   idle_ = false;
 }
 
+/// What is answered to a request that cannot be read; nothing when its client has gone. A body that is
+/// too long is told with its length, where the client says it. Source: ojs-payload-limits 9.1.
+std::optional<Fault> Session::fault_of(beast::error_code failed,
+                                       const RequestParser& parser) const {
+  if (failed == http::error::header_limit || failed == http::error::buffer_overflow)
+    return Fault{.status = 431,
+                 .code = "invalid_request",
+                 .message = "the header of the request is too long"};
+  if (failed == http::error::body_limit) {
+    const std::uint64_t most = server_.hall().options().max_body_bytes;
+    Fault fault{.status = 413, .code = "envelope_too_large"};
+    fault.message =
+        fmt::format("the body of the request is too long: at most {} bytes are taken", most);
+    fault.details = {{"field", quoted("envelope")}, {"max_bytes", std::to_string(most)}};
+    if (const std::uint64_t length = parser.announced_bytes(); length != 0)
+      fault.details.emplace_back("actual_bytes", std::to_string(length));
+    return fault;
+  }
+  if (failed.category() == make_error_code(http::error::end_of_stream).category() &&
+      failed != http::error::end_of_stream && failed != http::error::partial_message)
+    return invalid_request("this is not an HTTP request: " + failed.message());
+  return {};
+}
+
 asio::awaitable<bool> Session::read_head(RequestParser& parser) {
   const Options& options = server_.hall().options();
   beast::error_code failed;
@@ -114,14 +140,8 @@ asio::awaitable<bool> Session::read_head(RequestParser& parser) {
     co_await http::async_read_header(stream_, buffer_, parser,
                                      asio::redirect_error(asio::use_awaitable, failed));
   if (!failed) co_return true;
-  if (failed == http::error::header_limit || failed == http::error::buffer_overflow)
-    co_await refuse(parser, 431, "invalid_request", "the header of the request is too long");
-  else if (failed == http::error::body_limit)
-    co_await refuse(parser, 413, "envelope_too_large", "the body of the request is too long");
-  else if (failed.category() == make_error_code(http::error::end_of_stream).category() &&
-           failed != http::error::end_of_stream && failed != http::error::partial_message)
-    co_await refuse(parser, 400, "invalid_request",
-                    "this is not an HTTP request: " + failed.message());
+  const std::optional<Fault> fault = fault_of(failed, parser);
+  if (fault) co_await refuse(parser, *fault);
   co_return false;
 }
 
@@ -134,20 +154,18 @@ asio::awaitable<bool> Session::read_body(RequestParser& parser) {
   }
   co_await http::async_read(stream_, buffer_, parser,
                             asio::redirect_error(asio::use_awaitable, failed));
-  if (failed == http::error::body_limit)
-    co_await refuse(parser, 413, "envelope_too_large", "the body of the request is too long");
+  const std::optional<Fault> fault = fault_of(failed, parser);
+  if (fault) co_await refuse(parser, *fault);
   co_return !failed;
 }
 
-asio::awaitable<void> Session::refuse(RequestParser& parser, unsigned status, std::string_view code,
-                                      std::string_view message) {
+asio::awaitable<void> Session::refuse(RequestParser& parser, const Fault& fault) {
   refused_ = true;
   Request request;
   if (asks_for_head_alone(parser.request(), buffer_)) request.method = "HEAD";
   request.id = server_.new_request_id();
   request_id_ = request.id;
-  const Reply reply = reply_of(
-      Fault{.status = status, .code = std::string(code), .message = std::string(message)}, request);
+  const Reply reply = reply_of(fault, request);
   write_now(reply, request, false);
   co_await write_rest();
 }

@@ -3,12 +3,15 @@
 
 #include <array>
 #include <boost/asio/buffer.hpp>
+#include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "tools/gateway/routes/exchange.hpp"
+#include "tools/gateway/routes/fault.hpp"
 #include "tools/gateway/serving/shift.hpp"
 #include "tools/gateway/serving/visit.hpp"
 #include "tools/gateway/serving/wire.hpp"
@@ -48,8 +51,8 @@ class Session final : public Visit {
   boost::asio::awaitable<bool> read_head(RequestParser& parser);
   boost::asio::awaitable<bool> read_body(RequestParser& parser);
   /// Answers what the parser did not take.
-  boost::asio::awaitable<void> refuse(RequestParser& parser, unsigned status, std::string_view code,
-                                      std::string_view message);
+  std::optional<Fault> fault_of(boost::beast::error_code failed, const RequestParser& parser) const;
+  boost::asio::awaitable<void> refuse(RequestParser& parser, const Fault& fault);
   /// The route, when the request may have it. Throws a Fault.
   const Route& admitted(Request& request);
   boost::asio::awaitable<Reply> answer_slowly(const Route& route, const Request& request);

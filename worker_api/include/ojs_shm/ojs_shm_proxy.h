@@ -26,14 +26,14 @@ typedef struct ojs_shm_fetch_request {
   const char* const* queues;  // tried from left to right; NULL: "default"; ignored with a pool
   size_t queue_count;
   const uint32_t*
-      weights;         // one for each queue, 1 to 1,000: how often it has its turn; NULL: strict
-  const char* pool;    // whose queues and strategy hold; NULL: pool "default", if there is one
+      weights;  // one for each queue, 1 to 1,000: how often it has its turn; NULL: strict
+  // whose queues and strategy hold; NULL: the pool in which the worker is registered, else "default"
+  const char* pool;
   const char* tenant;  // only this tenant's jobs, whatever stands before them; NULL: any
-  const char*
-      worker;      // its id; one that was told to take no more gets none; NULL: no worker is named
-  uint64_t count;  // jobs at most; 0: 1
-  uint32_t lease_ms;  // 0: the job's own, else the segment's default
-  uint32_t flags;     // OJS_SHM_FETCH_
+  const char* worker;  // its id; a worker told to take no more gets none; NULL: no worker is named
+  uint64_t count;      // jobs at most; 0: 1
+  uint32_t lease_ms;   // 0: the job's own, else the segment's default
+  uint32_t flags;      // OJS_SHM_FETCH_
 } ojs_shm_fetch_request;
 
 // One thread at a time. Errors: SEGMENT_FULL (no free handle), CLOSED.

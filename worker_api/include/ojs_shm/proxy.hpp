@@ -26,7 +26,9 @@ struct FetchRequest {
   std::vector<std::string> queues = {"default"};
   /// one for each queue, 1 to 1,000: how many turns each has; empty: strict
   std::vector<std::uint32_t> weights = {};
-  std::string pool = {};       ///< whose queues and strategy hold; empty: pool `default`, if any
+  /// whose queues and strategy hold; empty: the pool in which the worker is registered, else pool
+  /// `default`, if any
+  std::string pool = {};
   std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
   std::size_t count = 1;
   /// Only this tenant's jobs, whatever is ahead of them, from the first queue that has any; best

@@ -37,8 +37,9 @@ class Proxy:
         """The best available jobs, in order; [] when there is none.
 
         queues  a list is tried from left to right; of a mapping of queues to weights (1 to 1,000) each gets its share
+        pool    whose queues and strategy hold; None: the pool in which the worker is registered, else `default`, if any
         tenant  only this tenant's jobs, whatever stands before them
-        worker  id of who gets them; one that was told to take no more gets none
+        worker  id of the worker that gets them; a worker told to take no more gets none
         held    until hand_over() they are this process's: should it end before, they come back at once, the attempt not
                 counted. Else they belong to their lease from the start
 
