@@ -110,7 +110,7 @@ Settled Changer::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     if (is_buried(policy, error)) job.policy.set(policy.word | Policy::kDead);
   } else if (move.to == kSlotRetryable) {
     random_ = random_ * 0x5851F42D4C957F2DULL + 0x14057B7EF767814FULL;
-    delay = retry_delay_ms(retry_of(job), attempt, random_ >> 1);
+    delay = retry_delay_ms(retry_of(job), attempt, random_);
     job.retry_delay_ms.set(delay);
     job.due_at.set(now + delay);
   } else if (move.event == Event::kRequeue) {

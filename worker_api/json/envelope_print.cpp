@@ -224,7 +224,8 @@ void write_details(ObjectWriter& writer, std::string_view details) {
     return write_text_or_json(writer, "details", details);
   const std::vector<json::Member> members = json::members_of(json::trim(details));
   const auto backtrace = std::ranges::find(members, "backtrace", &json::Member::name);
-  if (backtrace == members.end()) return writer.value("details", details);
+  if (backtrace == members.end() || json::kind_of(backtrace->value) != json::Kind::kArray)
+    return writer.value("details", details);
   writer.value("backtrace", backtrace->value);
   if (members.size() == 1) return;
   ObjectWriter rest(writer.open("details"));

@@ -149,7 +149,8 @@ std::string print_workflow(const WorkflowInfo& workflow) {
   write_time(metadata, "created_at", workflow.created_at_ms);
   write_time(metadata, "started_at", workflow.started_at_ms);
   const bool cancelled = workflow.state == WorkflowState::kCancelled;
-  write_time(metadata, cancelled ? "cancelled_at" : "completed_at", workflow.ended_at_ms);
+  if (cancelled) write_time(metadata, "cancelled_at", workflow.ended_at_ms);
+  write_time(metadata, "completed_at", workflow.ended_at_ms);
   metadata.number("job_count", std::int64_t{workflow.jobs});
   metadata.number("completed_count", std::int64_t{workflow.completed});
   metadata.number("failed_count", std::int64_t{workflow.failed});

@@ -119,6 +119,23 @@ class Results(OnGateway):
         described = self.call("GET", "openapi.json", expect=200).json["paths"]["/ojs/v1/jobs/{id}/result"]["get"]
         self.assertIn("RESULT_PRUNED", described["responses"]["410"]["description"])
 
+    def test_a_null_is_a_result(self):
+        job = self.put_job()
+        self.assertEqual(self.call("GET", "jobs/" + job["id"], expect=200).headers["Retry-After"], "1")
+        self.fetch(1)
+        self.call("POST", "workers/ack", {"job_id": job["id"], "result": None}, expect=200)
+        found = self.call("GET", "jobs/" + job["id"], expect=200)
+        self.assertIsNone(found.json["job"]["result"])
+        self.assertEqual(found.json["job"]["result_size_bytes"], 4)
+        self.assertNotIn("Retry-After", found.headers)
+
+    def test_a_result_that_the_gateway_does_not_read_is_refused_as_one(self):
+        job = self.put_job()
+        self.fetch(1)
+        error = self.call("POST", "workers/ack", {"job_id": job["id"], "result": "x" * (1 << 20)}, expect=413).error
+        self.assertEqual((error["code"], error["details"]["max_bytes"]), ("RESULT_TOO_LARGE", 1 << 20))
+        self.assertEqual(self.get(job)["state"], "active")
+
 
 class LongBodies(OnGateway):
     """Of requests: those of jobs and results are the segment's matter."""

@@ -134,6 +134,8 @@ TEST(PrintJob, a_backtrace_in_the_details_stands_beside_them) {
               testing::HasSubstr(R"("backtrace":["f","g"],"details":{"a":1},)"));
   EXPECT_THAT(error_with(R"({"backtrace":["f"]})"),
               testing::HasSubstr(R"("backtrace":["f"],"attempt")"));
+  EXPECT_THAT(error_with(R"({"backtrace":"f"})"),
+              testing::HasSubstr(R"("details":{"backtrace":"f"},"attempt")"));
   EXPECT_THAT(error_with("cut off {"), testing::HasSubstr(R"("details":"cut off {")"));
 }
 

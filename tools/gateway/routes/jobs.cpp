@@ -21,8 +21,12 @@ namespace {
 
 namespace asio = boost::asio;
 
+/// Of a job that has not ended it says when to ask again. Source: ojs-results 8.1.
 Reply get(Desk& desk, const Request& request) {
-  return ok(wrapped_and_flat("job", job_text(desk, job_of(desk, request, request.names[0]))));
+  const JobInfo job = job_of(desk, request, request.names[0]);
+  Reply reply = ok(wrapped_and_flat("job", job_text(desk, job)));
+  if (!is_terminal(job.state)) reply.headers.emplace_back("Retry-After", "1");
+  return reply;
 }
 
 Reply cancel(Desk& desk, const Request& request) {

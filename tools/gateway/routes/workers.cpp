@@ -173,10 +173,17 @@ Fault result_too_large(const Error& error) {
   return fault;
 }
 
+/// As it was sent: a null is a result, too (ojs-results 5.2).
+std::string result_of(const Body& body) {
+  for (const json::Member& member : body.members())
+    if (member.name == "result") return json::compact(member.value);
+  return {};
+}
+
 /// Acks the present attempt. The job is looked at before only for a worker that names itself, or a
 /// tenant; and after an ack in vain, to say why.
 Status ack_held(Desk& desk, const Request& request, const Body& body, const std::string& id) {
-  const std::string result = json::compact(body.raw("result").value_or(""));
+  const std::string result = result_of(body);
   const bool anyone = !body.raw("worker_id") && request.header("x-ojs-tenant").empty();
   if (anyone) {
     const Status acked = desk.proxy.ack(id, 0, result);

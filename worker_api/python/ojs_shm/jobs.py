@@ -175,6 +175,7 @@ class JobError:
     details: Any
     retryable: bool
     occurred_at: datetime.datetime | None
+    backtrace: tuple[str, ...] = ()  # what stood under that name in the details
 
 
 class JobInfo:
@@ -239,7 +240,7 @@ class JobInfo:
 def _job_error(raw: dict[str, Any]) -> JobError:
     return JobError(attempt=raw.get("attempt", 0), code=raw.get("code", ""), type=raw.get("type", ""),
                     message=raw.get("message", ""), details=raw.get("details"), retryable=raw.get("retryable", True),
-                    occurred_at=moment(raw.get("occurred_at")))
+                    occurred_at=moment(raw.get("occurred_at")), backtrace=tuple(raw.get("backtrace") or ()))
 
 
 @dataclasses.dataclass(frozen=True)

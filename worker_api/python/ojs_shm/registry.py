@@ -20,7 +20,7 @@ from .middleware import Chain
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: A traceback goes into the error's details up to this length; its end is the interesting part.
+#: A traceback becomes the error's backtrace up to this length; its end is the interesting part.
 _TRACEBACK_LENGTH = 4000
 #: How often a worker with an id gives a sign of life, in seconds.
 _SIGN_EVERY = 5.0
@@ -104,7 +104,7 @@ def fail(job: Job, error: BaseException, code: str = "error") -> None:
               rate_limit_until=error.rate_limit_until)
         return
     trace = "".join(traceback.format_exception(error))[-_TRACEBACK_LENGTH:]
-    _nack(job, str(error), code=code, type=type(error).__qualname__, details={"traceback": trace})
+    _nack(job, str(error), code=code, type=type(error).__qualname__, details={"backtrace": trace.splitlines()})
 
 
 def _nack(job: Job, message: str, **failure: Any) -> None:
