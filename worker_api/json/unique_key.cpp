@@ -57,7 +57,6 @@ void read_keys(const Member& member, UniquePolicy& policy, bool& meta, Complaint
 
 std::uint64_t read_period(const Member& member, Complaint& complaint) {
   const std::string name = "unique." + member.name;
-  if (kind_of(member.value) == Kind::kNull) return 0;
   const auto written = text(name, member.value, complaint);
   if (!written) return 0;
   const ParsedMs parsed = parse_duration(*written);
@@ -107,6 +106,7 @@ UniquePolicy read_unique(std::string_view object, Complaint& complaint) {
   }
   for (const Member& member : members_of(object)) {
     const std::string_view name = member.name;
+    if (kind_of(member.value) == Kind::kNull) continue;  // ojs-json-format 14.2
     if (name == "keys" || name == "key") {
       read_keys(member, policy, meta, complaint);
     } else if (name == "args_keys") {
@@ -119,8 +119,7 @@ UniquePolicy read_unique(std::string_view object, Complaint& complaint) {
       policy.period_ms =
           whole_number("unique.period_ms", member.value, 0xFFFF'FFFF, complaint).value_or(0);
     } else if (name == "states") {
-      if (kind_of(member.value) != Kind::kNull)
-        policy.states = read_states(member.value, complaint);
+      policy.states = read_states(member.value, complaint);
     } else if (name == "on_conflict") {
       policy.on_conflict = read_conflict(member.value, complaint);
     } else if (name == "raise_priority") {

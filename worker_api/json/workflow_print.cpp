@@ -154,6 +154,7 @@ std::string print_workflow(const WorkflowInfo& workflow) {
   metadata.number("job_count", std::int64_t{workflow.jobs});
   metadata.number("completed_count", std::int64_t{workflow.completed});
   metadata.number("failed_count", std::int64_t{workflow.failed});
+  write_failures(metadata, workflow);  // ojs-workflows 9.2
   metadata.close();
   write_time(writer, "created_at", workflow.created_at_ms);
   write_time(writer, "started_at", workflow.started_at_ms);

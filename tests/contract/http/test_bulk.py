@@ -92,7 +92,9 @@ class Bulk(OnGateway):
         self.assertEqual((done["total_matched"], done["cancelled"], done["skipped"]), (3, 1, 2))
         self.assertEqual([item["status"] for item in done["items"]],
                          ["skipped" if each == active else "cancelled" for each in ids] + ["skipped"])
-        self.assertIn("active", next(item["reason"] for item in done["items"] if item["job_id"] == active))
+        left = next(item for item in done["items"] if item["job_id"] == active)
+        self.assertIn("active", left["reason"])
+        self.assertEqual((left["error"]["code"], left["error"]["message"]), ("conflict", left["reason"]))
         self.assertEqual(self.get({"id": active})["state"], "active")
         self.change("cancel", job_ids=[NEVER], expect=422)
 

@@ -64,6 +64,8 @@ class Workflows(OnGateway):
         failed = self.run_one(fail=True)
         found = self.look(made["id"])
         self.assertEqual((found["state"], found["failed_step_index"]), ("failed", 1))
+        for name in ("failed_step_index", "failed_job_ids", "errors"):
+            self.assertEqual(found["metadata"][name], found[name])
         self.assertEqual(found["failed_job_ids"], [failed["id"]])
         self.assertEqual({key: found["errors"][0][key] for key in ("job_id", "code", "message", "attempt")},
                          {"job_id": failed["id"], "code": "boom", "message": "no", "attempt": 1})

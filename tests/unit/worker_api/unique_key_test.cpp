@@ -87,6 +87,7 @@ TEST(UniqueKey, other_spellings_mean_the_same) {
     return one;
   };
   EXPECT_EQ(read(R"({"on_conflict":"use_existing"})").on_conflict, OnConflict::kIgnore);
+  EXPECT_EQ(read(R"({"on_conflict":null,"raise_priority":null})").on_conflict, OnConflict::kReject);
   EXPECT_EQ(read(R"({"within":"PT1H"})").period_ms, 3'600'000U);
   EXPECT_EQ(read(R"({"period_ms":5})").period_ms, 5U);
   EXPECT_EQ(read("{}").states, 0b10'1111);

@@ -50,7 +50,8 @@ constexpr Shape kShapes[] = {
                   "priority?: integer, meta?: object"},
     {"BulkChanged", "total_matched: integer, cancelled?: integer, retried?: integer, deleted?: integer, "
                     "skipped: integer, items: [BulkChangedItem]"},
-    {"BulkChangedItem", "index: integer, job_id: text, status: 'cancelled'|'retried'|'deleted'|'skipped', reason?: text"},
+    {"BulkChangedItem", "index: integer, job_id: text, status: 'cancelled'|'retried'|'deleted'|'skipped', reason?: text, "
+                        "error?: object"},
     {"OneJob", "job: Job"},
     {"ShownJob", "job: Job, +Job"},
     {"JobChange", "priority: integer"},
@@ -185,11 +186,13 @@ constexpr Shape kShapes[] = {
              "callbacks?: {Step}, queue?: text, job_id?: text|null, depends_on?: [text], result?: any, "
              "started_at?: time, completed_at?: time, error?: WorkflowError"},
     {"WorkflowTimes", "created_at?: time, started_at?: time, completed_at?: time, cancelled_at?: time"},
-    {"WorkflowMetadata", "+WorkflowTimes, job_count: integer, completed_count: integer, failed_count: integer"},
+    {"WorkflowFailures", "failed_step_index?: integer, failed_job_ids?: [text], errors?: [WorkflowError]"},
+    {"WorkflowMetadata", "+WorkflowTimes, +WorkflowFailures, job_count: integer, completed_count: integer, "
+                         "failed_count: integer"},
     {"Workflow", "id: text, name: text, type: text, state: 'running'|'completed'|'failed'|'cancelled', "
                  "tenant_id?: text, steps_total?: integer, steps_completed?: integer, jobs_total?: integer, "
                  "jobs_completed?: integer, steps?: [Step], jobs?: [Step], callbacks?: {Step}, "
-                 "failed_step_index?: integer, failed_job_ids?: [text], errors?: [WorkflowError], "
+                 "+WorkflowFailures, "
                  "steps_cancelled?: integer, steps_already_completed?: integer, "
                  "metadata: WorkflowMetadata, +WorkflowTimes"},
     {"ShownWorkflow", "workflow: Workflow, +Workflow"},

@@ -222,17 +222,19 @@ std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& 
   return ids;
 }
 
-/// Why it was left alone; empty: it was not.
-std::string refusal(Desk& desk, const Request& request, const std::string& id,
-                    const Change& change) {
+/// Why it was left alone, if it was.
+std::optional<Fault> refusal(Desk& desk, const Request& request, const std::string& id,
+                             const Change& change) {
   try {
     const JobInfo job = job_of(desk, request, id);
     if (std::ranges::find(change.states, job.state) == change.states.end())
-      return fmt::format("the job is {}", state_name(job.state));
-    const Status done = change.act(id, job.state);
-    return done ? "" : done.error().message;
-  } catch (const Fault& fault) {
-    return fault.message;
+      return Fault{.status = 409,
+                   .code = "conflict",
+                   .message = fmt::format("the job is {}", state_name(job.state))};
+    must(change.act(id, job.state), id);
+    return {};
+  } catch (Fault& fault) {
+    return std::move(fault);
   }
 }
 
@@ -252,13 +254,15 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
   std::size_t skipped = 0;
   std::string items;
   for (std::size_t i = 0; i < ids->size(); ++i) {
-    const std::string reason = refusal(desk, request, (*ids)[i], change);
-    if (!reason.empty()) ++skipped;
+    const std::optional<Fault> reason = refusal(desk, request, (*ids)[i], change);
+    if (reason) ++skipped;
     items.append(i == 0 ? "" : ",").append(object([&](json::ObjectWriter& writer) {
       writer.number("index", static_cast<std::int64_t>(i));
       writer.text("job_id", (*ids)[i]);
-      writer.text("status", reason.empty() ? change.done : "skipped");
-      if (!reason.empty()) writer.text("reason", reason);
+      writer.text("status", reason ? "skipped" : change.done);
+      if (!reason) return;
+      writer.text("reason", reason->message);
+      writer.value("error", error_text(*reason));
     }));
   }
   desk.hall.jobs_came();
