@@ -27,7 +27,7 @@ void Workflows::begins(const Membership& member) {
   if (!is_head(head)) return;
   JobRecord& record = store_.job(member.head);
   if ((record.signals.load() & kBegan) != 0) return;
-  // A lane that stands still here until another head, or a job, has the slot, marks that: the head
+  // A lane that is stopped here until another head, or a job, has the slot, marks that: the head
   // is not told to begin, the job is a part of 10,000 further.
   // NO CRASH POINT: it says that this was told, as an event that a death leaves out is not
   if ((record.signals.fetch_or(kBegan, Point::kNone) & kBegan) != 0) return;

@@ -215,7 +215,8 @@ void add_limit(const engine::Store& store, std::uint64_t described, Event& event
   const auto key = static_cast<std::uint32_t>(described);
   if (key >= store.limit_keys.size()) return;
   const engine::LimitSettings set = engine::settings_of(store.limit_keys[key]);
-  const std::uint64_t allows[] = {set.concurrency, set.rate, set.throttle, 0};
+  const bool bounded = set.concurrency != engine::PermitSet::kNone;  // it may have been taken away
+  const std::uint64_t allows[] = {bounded ? set.concurrency : 0, set.rate, set.throttle, 0};
   const std::uint64_t rule = described >> 32 & 3;
   event.limit_key = engine::limit_name(store, key);
   event.limit_strategy = kRuleNames[rule];

@@ -152,9 +152,8 @@ bool Proxy::Impl::take_of_tenant(engine::Actor& actor, std::uint32_t pool,
   return plan && std::ranges::any_of(plan->queues, from);
 }
 
-/// The pool that the request names, else its worker's, else `default`; kNoIndex: there is none.
-std::uint32_t Proxy::Impl::pool_of(const FetchRequest& request, engine::WorkerKey worker) {
-  if (!request.pool.empty()) return engine::find_pool(store(), request.pool);
+/// The worker's pool, else `default`; kNoIndex: there is none.
+std::uint32_t Proxy::Impl::pool_of(engine::WorkerKey worker) {
   if (engine::worker_lives(store(), worker))
     if (const std::uint32_t own =
             engine::find_pool(store(), store().workers[worker.place()].pool.load());
@@ -165,10 +164,11 @@ std::uint32_t Proxy::Impl::pool_of(const FetchRequest& request, engine::WorkerKe
 
 /// Fetches until there are enough, or none is left.
 Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs) {
-  if (!request.pool.empty() && engine::find_pool(store(), request.pool) == engine::kNoIndex)
-    return internal::no_pool(request.pool);
+  const bool named = !request.pool.empty();
+  std::uint32_t pool = named ? engine::find_pool(store(), request.pool) : engine::kNoIndex;
+  if (named && pool == engine::kNoIndex) return internal::no_pool(request.pool);
   const engine::WorkerKey worker = worker_of(request);
-  const std::uint32_t pool = pool_of(request, worker);
+  if (!named) pool = pool_of(worker);
   if (!takes_jobs(worker)) return {};
   engine::Actor* actor = &handle->actor();
   if (pool != engine::kNoIndex) {

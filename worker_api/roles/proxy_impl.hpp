@@ -94,7 +94,7 @@ struct Proxy::Impl {
   engine::WorkerKey worker_of(const FetchRequest& request);
   bool takes_jobs(engine::WorkerKey worker);
   /// How many more jobs the worker may have, where the pool's strategy looks at that.
-  std::uint32_t pool_of(const FetchRequest& request, engine::WorkerKey worker);
+  std::uint32_t pool_of(engine::WorkerKey worker);
   std::size_t room_of(engine::WorkerKey worker, std::uint32_t pool);
   /// One job of a queue, into `job`; false when it has none.
   bool take(std::uint32_t queue, const FetchRequest& request, engine::Fetched& job) {

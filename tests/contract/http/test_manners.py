@@ -141,6 +141,7 @@ class Manners(OnGateway):
     def test_what_is_no_request_is_refused_and_the_connection_ends(self):
         for text, status in (("GET / HTTP/9\r\n\r\n", 400), ("\x00\x01\x02\r\n\r\n", 400),
                              (f"GET / HTTP/1.1\r\nA: {'x' * 40000}\r\n\r\n", 431),
+                             ("POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
                              ("POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", 413)):
             with Raw(self.up) as raw:
                 raw.send(text)
