@@ -20,6 +20,29 @@ class Progress(OnGateway):
         changed = email.utils.parsedate_to_datetime(reply.headers["Last-Modified"])
         self.assertEqual(changed.strftime("%Y-%m-%dT%H:%M:%S"), reply.json["updated_at"][:19])
 
+    def test_a_report_says_something_and_its_data_are_an_object(self):
+        job = self.put_job()
+        self.fetch()
+        put, post = f"jobs/{job['id']}/progress", {"job_id": job["id"]}
+        for nothing in ({}, {"data": None, "progress": None, "message": None}, {"worker_id": "w"}):
+            for method, path, body in (("PUT", put, nothing), ("POST", "workers/progress", post | nothing)):
+                error = self.call(method, path, body, expect=400).error
+                self.assertEqual((error["code"], error["details"]["field"]),
+                                 ("invalid_request", "progress" if method == "PUT" else "percentage"), nothing)
+        for data in (1, "half", [1], True):
+            for name in ("data", "checkpoint"):
+                for method, path, body in (("PUT", put, {}), ("POST", "workers/progress", post)):
+                    error = self.call(method, path, body | {"progress": 0.5, name: data}, expect=400).error
+                    self.assertEqual((error["code"], error["details"]["field"]), ("invalid_request", name), data)
+        self.assertIsNone(self.call("GET", put, expect=200).json["updated_at"], "nothing of a refused report is kept")
+        self.call("PUT", put, {"progress": 0.25, "data": None}, expect=200)
+        self.call("PUT", put, {"percentage": 50}, expect=200)
+        self.call("POST", "workers/progress", post | {"data": {"rows": 3}}, expect=200)
+        told = self.call("PUT", put, {"checkpoint": {"row": 7}}, expect=200).json
+        self.assertEqual((told["progress"], told["data"]), (0.5, {"rows": 3}), "a checkpoint alone is a sign of life")
+        told = self.call("POST", "workers/progress", post | {"message": "more"}, expect=200).json
+        self.assertEqual((told["progress"], told["message"]), (0.5, "more"))
+
 
 class WorkflowProgress(OnGateway):
     def step(self, **members):

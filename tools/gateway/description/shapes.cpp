@@ -65,9 +65,9 @@ constexpr Shape kShapes[] = {
     {"JobResults", "results: {JobResult|NoResult}"},
     {"Progress", "job_id: text, state: JobState, progress: number|null, message: text|null, data: any, "
                  "updated_at: time|null"},
-    {"ProgressReport", "progress?: number, message?: text|null, data?: any"},
-    {"WorkerProgress", "job_id: text, percentage?: number, progress?: number, message?: text|null, data?: any, "
-                       "worker_id?: text"},
+    {"ProgressReport", "progress?: number|null, percentage?: number|null, message?: text|null, data?: object|null, "
+                       "checkpoint?: object|null"},
+    {"WorkerProgress", "job_id: text, +ProgressReport, worker_id?: text"},
 
     // Workers
     {"Fetch", "queues: [text], worker_id?: text, pool?: text, count?: integer, "

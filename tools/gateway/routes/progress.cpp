@@ -56,31 +56,49 @@ Reply progress_reply(const JobInfo& job) {
 /// Only a running job moves on; a report that comes late changes nothing.
 Reply take_report(Desk& desk, const Request& request, const std::string& id,
                   std::optional<double> fraction, const Body& body) {
+  (void)body.object("data");  // what is no object is refused, also for a job that takes no report
+  (void)body.object("checkpoint");
   const JobInfo job = job_of(desk, request, id);
   if (job.state != State::kActive) return progress_reply(job);
   if (fraction) fraction = std::clamp(*fraction, 0.0, 1.0);
+  const auto message = body.text("message");
   const std::string data = json::compact(body.raw("data").value_or(""));
-  const Status moved =
-      desk.proxy.progress(id, job.fence, fraction, body.text("message").value_or(""), data);
+  // A checkpoint alone is a sign of life: what was reported before stays.
+  const bool tells = fraction || message || !data.empty();
+  Status moved;
+  if (tells)
+    moved = desk.proxy.progress(id, job.fence, fraction, message.value_or(""), data);
+  else if (const auto renewed = desk.proxy.heartbeat(id, job.fence, 0); !renewed)
+    moved = renewed.error();
   if (!moved && moved.code() != Code::kWrongState && moved.code() != Code::kLost)
     throw fault_of(moved.error(), id);
   return progress_reply(job_of(desk, request, id));
 }
 
+/// A report says at least one of these. Source: ojs-progress 5.2, 6.4.
+void must_say_something(const Body& body, std::string_view expected) {
+  for (const std::string_view name : {"progress", "percentage", "data", "message", "checkpoint"})
+    if (body.raw(name)) return;
+  throw invalid_request(fmt::format("the report says nothing: {} is missing", expected), expected);
+}
+
+/// A part of one, or of a hundred.
+std::optional<double> fraction_of(const Body& body) {
+  if (const auto percent = body.number("percentage")) return *percent / 100;
+  return body.number("progress");
+}
+
 Reply put_progress(Desk& desk, const Request& request) {
   const Body body(request);
-  const auto fraction = body.number("progress");
-  if (!fraction && !body.raw("data")) throw invalid_request("progress is missing", "progress");
-  return take_report(desk, request, request.names[0], fraction, body);
+  must_say_something(body, "progress");
+  return take_report(desk, request, request.names[0], fraction_of(body), body);
 }
 
 Reply post_progress(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string id = body.required_id("job_id");
-  const auto percent = body.number("percentage");
-  const auto fraction = body.number("progress");
-  if (!percent && !fraction) throw invalid_request("percentage is missing", "percentage");
-  return take_report(desk, request, id, percent ? *percent / 100 : *fraction, body);
+  must_say_something(body, "percentage");
+  return take_report(desk, request, id, fraction_of(body), body);
 }
 
 Reply get_progress(Desk& desk, const Request& request) {
