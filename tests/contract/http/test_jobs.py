@@ -87,7 +87,11 @@ class Jobs(OnGateway):
         job = self.put_job(pending=True)
         activated = self.call("POST", f"jobs/{job['id']}/activate", expect=200).json["job"]
         self.assertEqual((activated["state"], activated["previous_state"]), ("available", "pending"))
-        self.assertRegex(activated["activated_at"], r"^\d{4}-.*Z$")
+        self.assertGreaterEqual(activated["activated_at"], job["created_at"])
+        self.assertEqual(activated["activated_at"], activated["enqueued_at"])
+        later = self.get(job)
+        self.assertEqual(later["enqueued_at"], activated["activated_at"], "what a look at it tells afterwards")
+        self.assertFalse({"activated_at", "previous_state"} & set(later))
 
     def test_names_that_are_too_long(self):
         self.assertEqual(self.enqueue(400, type="a" * 256).error["code"], "invalid_request")

@@ -43,11 +43,12 @@ Reply activate(Desk& desk, const Request& request) {
   job_of(desk, request, id);
   must_from("pending", desk.producer().activate(id), id);
   desk.hall.jobs_came();
+  const JobInfo job = job_of(desk, request, id);
   const std::string change = object([&](json::ObjectWriter& writer) {
     writer.text("previous_state", "pending");
-    writer.text("activated_at", print_timestamp(desk.now_ms()));
+    writer.text("activated_at", print_timestamp(job.enqueued_at_ms));
   });
-  return ok("{\"job\":" + joined(job_text(desk, job_of(desk, request, id)), change) + "}");
+  return ok("{\"job\":" + joined(job_text(desk, job), change) + "}");
 }
 
 Reply change(Desk& desk, const Request& request) {
