@@ -119,6 +119,17 @@ class Workers(OnGateway):
             beat = self.call("POST", "workers/heartbeat", self.worker(state=said), expect=200).json
             self.assertEqual(beat["state"], told)
 
+    def test_a_heartbeat_says_a_state_that_there_is(self):
+        self.call("POST", "workers/register", self.worker(), expect=200)
+        for wrong in ("", "Running", "busy", "stopped", "idle"):
+            for path in ("workers/heartbeat", "workers/beat"):
+                body = self.worker(state=wrong, active_jobs=7)
+                self.assertEqual(self.call("POST", path, body, expect=400).error["details"]["field"], "state", wrong)
+        known = self.call("GET", "admin/workers/w-" + self.queue, expect=200).json
+        self.assertEqual((known["state"], known["active_jobs"]), ("running", 0))
+        for said in ("running", "draining", "shutting_down"):
+            self.assertEqual(self.call("POST", "workers/beat", self.worker(state=said), expect=200).json["state"], said)
+
     def test_a_heartbeat_tells_which_jobs_were_cancelled(self):
         kept, gone = self.put_job(), self.put_job()
         self.fetch(2)

@@ -82,7 +82,8 @@ constexpr Shape kShapes[] = {
     {"Nacked", "id: text, job_id: text, state: JobState, attempt: integer, max_attempts: integer, "
                "next_attempt_at?: time, retry_delay_ms?: integer, discarded_at?: time, completed_at?: time"},
     {"Heartbeat", "worker_id: text, active_jobs?: [text]|integer, active_job_ids?: [text], job_id?: text, "
-                  "visibility_timeout_ms?: integer|text, state?: text, shutdown?: boolean, pool?: text, "
+                  "visibility_timeout_ms?: integer|text, shutdown?: boolean, pool?: text, "
+                  "state?: 'running'|'quiet'|'terminate'|'drain'|'draining'|'shutting_down', "
                   "hostname?: text, version?: text, queues?: [text], pid?: integer, concurrency?: integer, "
                   "labels?: any"},
     {"HeartbeatReply", "state: text, acknowledged: boolean, jobs_extended: [text], jobs_cancelled: [text], "

@@ -306,10 +306,22 @@ std::string test_directive(const JobInfo& job) {
   return meta ? meta->text("test_directive").value_or("") : "";
 }
 
+/// What a worker says of itself: the states of ojs-worker-protocol 2.1, and those of a worker that
+/// drains its jobs before it ends.
+constexpr std::string_view kWorkerStates[] = {"running", "quiet",    "terminate",
+                                              "drain",   "draining", "shutting_down"};
+
+std::optional<std::string> state_of(const Body& body) {
+  auto state = body.text("state");
+  if (state && std::ranges::find(kWorkerStates, *state) == std::end(kWorkerStates))
+    throw invalid_request(
+        "state must be running, quiet, terminate, drain, draining or shutting_down", "state");
+  return body.flag("shutdown").value_or(false) ? "shutting_down" : std::move(state);
+}
+
 WorkerReport report_of(const Body& body, const std::string& worker) {
   WorkerReport report{.id = worker};
-  report.state = body.text("state");
-  if (body.flag("shutdown").value_or(false)) report.state = "shutting_down";
+  report.state = state_of(body);
   report.pool = body.text("pool");
   report.hostname = body.text("hostname");
   report.version = body.text("version");
@@ -335,7 +347,7 @@ std::string_view directive_for(Desk& desk, const WorkerReport& report) {
 
 /// The state that a worker is to be in: at least as far on its way out as it says of itself.
 std::string_view state_for(std::string_view told, const WorkerReport& report) {
-  const bool goes = report.state && !report.state->empty() && *report.state != "running";
+  const bool goes = report.state && *report.state != "running";
   return told == "running" && goes ? std::string_view(*report.state) : told;
 }
 
@@ -346,6 +358,10 @@ Reply heartbeat(Desk& desk, const Request& request) {
   if (lease > kLongestLeaseMs)
     throw invalid_request("visibility_timeout_ms must be from 1 to 604800000",
                           "visibility_timeout_ms");
+  // All of the report is read before a lease is renewed: what is refused changes nothing.
+  WorkerReport report = report_of(body, worker);
+  // A worker that asks for a longer lease means to be silent for as long.
+  report.silence_ms = lease;
   std::string directive;
   std::vector<std::string> extended, cancelled;
   const std::string_view tenant = request.header("x-ojs-tenant");
@@ -359,9 +375,6 @@ Reply heartbeat(Desk& desk, const Request& request) {
     if (desk.proxy.heartbeat(id, job->fence, lease)) extended.push_back(id);
     if (desk.hall.options().test_hooks && directive.empty()) directive = test_directive(*job);
   }
-  // A worker that asks for a longer lease means to be silent for as long.
-  WorkerReport report = report_of(body, worker);
-  report.silence_ms = lease;
   const std::string_view told = directive_for(desk, report);
   if (directive.empty()) directive = state_for(told, report);
   return ok(object([&](json::ObjectWriter& writer) {
