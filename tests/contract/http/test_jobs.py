@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job's life over HTTP, and beside native processes."""
 
+import gzip
 import json
 import threading
 import time
@@ -64,6 +65,17 @@ class Jobs(OnGateway):
             self.assertEqual(reply.error["code"], code, body[:20])
         reply = self.call("POST", "jobs", b"a=b", expect=400, headers={"Content-Type": "text/plain"})
         self.assertEqual(reply.error["details"]["field"], "Content-Type")
+
+    def test_a_packed_body_is_refused(self):
+        job = {"type": "test.http", "args": [], "queue": self.queue}
+        packed = gzip.compress(json.dumps(job).encode())
+        for coding, body in (("gzip", packed), ("zstd", b"\x28\xb5\x2f\xfd"), ("br", b"x"), ("identity, GZIP", packed), ("gzip", job)):
+            reply = self.call("POST", "jobs", body, expect=415, headers={"Content-Encoding": coding})
+            self.assertEqual((reply.error["code"], reply.error["retryable"]), ("UNSUPPORTED_COMPRESSION", False))
+            self.assertEqual(reply.headers["Accept-Encoding"], "identity")
+        for coding in ("identity", "Identity", ""):
+            self.call("POST", "jobs", job, expect=201, headers={"Content-Encoding": coding})
+        self.call("GET", f"admin/jobs?queue={self.queue}", expect=200, headers={"Content-Encoding": "gzip"})
 
     def test_a_member_that_is_null_is_as_good_as_absent(self):
         absent = ("id", "queue", "scheduled_at", "delay_until", "expires_at", "timeout_ms", "visibility_timeout_ms", "pending",

@@ -85,6 +85,7 @@ std::string hint_of(const Fault& fault) {
     case 409: return "Read the present state and decide anew.";
     case 410: return "Enqueue with a longer result_ttl, or ask sooner.";
     case 413: return "Send less, or keep large data elsewhere and a reference in the job.";
+    case 415: return "Send the body as it is, without the header.";
     case 422: return "Correct the value, or leave the feature out.";
     case 429: return "Wait as Retry-After says, then send it again.";
     default: return "Send it again later; the log of the gateway says more.";

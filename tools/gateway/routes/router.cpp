@@ -79,6 +79,23 @@ bool refused(std::string_view parameters) {
          quality.find_first_of("123456789") == std::string_view::npos;
 }
 
+/// A body comes as it is. Source: ojs-payload-limits 6, RFC 9110, 15.5.16.
+void admit_coding(const Request& request) {
+  for (const auto& [name, value] : request.headers) {
+    if (name != "content-encoding") continue;
+    for (std::string_view rest = value; !rest.empty();) {
+      const std::string_view coding = trimmed(cut(rest, ','));
+      if (coding.empty() || boost::beast::iequals(coding, "identity")) continue;
+      Fault fault{.status = 415, .code = "UNSUPPORTED_COMPRESSION"};
+      fault.message = fmt::format("the Content-Encoding {} is not read here: bodies come unpacked",
+                                  coding.substr(0, 64));
+      fault.details = {{"field", "\"Content-Encoding\""}, {"supported_compression", "[]"}};
+      fault.headers.emplace_back("Accept-Encoding", "identity");
+      throw fault;
+    }
+  }
+}
+
 }  // namespace
 
 Router::Router(bool test_hooks) {
@@ -159,6 +176,7 @@ void admit(const Request& request, const Route& route, const Tokens& tokens) {
     throw unsupported(
         fmt::format("OJS-Version {} is not spoken here; 1.0 is", version.substr(0, 32)));
   if (request.body.empty()) return;
+  admit_coding(request);
   std::string_view rest = request.header("content-type");
   const std::string_view type = trimmed(cut(rest, ';'));
   if (!boost::beast::iequals(type, kType) && !boost::beast::iequals(type, "application/json"))

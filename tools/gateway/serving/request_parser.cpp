@@ -20,6 +20,7 @@ constexpr std::size_t kLongestId = 128;
 constexpr std::pair<http::field, std::string_view> kHeaders[] = {
     {http::field::authorization, "authorization"},
     {http::field::content_type, "content-type"},
+    {http::field::content_encoding, "content-encoding"},
     {http::field::accept, "accept"},
     {http::field::accept_encoding, "accept-encoding"},
     {http::field::host, "host"},
