@@ -59,7 +59,16 @@ class Schemas(OnGateway):
                  ({"if": {"minItems": 1}, "then": {"items": {"const": 1}}, "else": False}, [1], []),
                  ({"items": {"minProperties": 1, "maxProperties": 1}}, [{"a": 1}], [{}]),
                  ({"items": {"dependentRequired": {"a": ["b"]}}}, [{"b": 1}], [{"a": 1}]),
-                 ({"$ref": "#"}, None, []), ({"contains": {}}, None, [1]), ({"pattern": "("}, [], None))
+                 ({"items": {"dependentSchemas": {"a": {"required": ["b"]}}}}, [{"b": 1}, {"a": 1, "b": 1}], [{"a": 1}]),
+                 ({"items": {"propertyNames": {"pattern": "^[a-z]+$"}}}, [{"a": 1}, {}], [{"A": 1}]),
+                 ({"items": {"patternProperties": {"^n_": {"type": "number"}}}}, [{"n_a": 1, "b": "x"}], [{"n_a": "x"}]),
+                 ({"items": {"properties": {"a": True}, "patternProperties": {"^x-": True}, "additionalProperties": False}},
+                  [{"a": 1, "x-b": 2}], [{"a": 1, "c": 2}]),
+                 ({"contains": {"type": "string"}}, [1, "a"], [1, 2]), ({"contains": {}}, [1], []),
+                 ({"contains": {"const": 1}, "minContains": 2, "maxContains": 2}, [1, 0, 1], [1, 0]),
+                 ({"contains": {"const": 1}, "maxContains": 1}, [1, 2], [1, 1]), ({"contains": False, "minContains": 0}, [1], None),
+                 ({"items": {"exclusiveMinimum": 2}}, [2.5], [2]), ({"items": {"$ref": "#/$defs/a~1b"}, "$defs": {"a/b": {"const": 1}}}, [1], [2]),
+                 ({"$ref": "#"}, None, []), ({"items": {"format": "email", "x-note": 1}}, ["none"], None))
         for schema, good, bad in cases:
             with self.subTest(schema):
                 self.register(schema)
@@ -68,13 +77,31 @@ class Schemas(OnGateway):
                 if bad is not None:
                     self.asks(bad, expect=422)
 
+    def test_a_schema_of_which_a_part_would_not_be_checked_is_refused(self):
+        for schema in ({"unevaluatedItems": False}, {"items": {"unevaluatedProperties": False}}, {"not": {"$dynamicRef": "#a"}},
+                       {"additionalItems": False}, {"dependencies": {"a": ["b"]}}, {"$ref": "https://example.org/schema"}, {"$ref": "#anchor"},
+                       {"items": {"$id": "urn:b"}}, {"$ref": "#/x/y", "x": {"y": {"disallow": "string"}}}):
+            body = {"uri": "urn:unchecked:" + self.queue, "type": self.type, "schema": schema}
+            error = self.call("POST", "schemas", body, expect=422).error
+            self.assertEqual(error["code"], "unsupported", schema)
+            self.assertIn("schema_error", error["details"], schema)
+        self.call("GET", "schemas/urn:unchecked:" + self.queue, expect=404)
+        recursive = {"$id": "urn:a", "$ref": "#/$defs/tree", "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}}
+        self.register(recursive)
+        self.asks([[], [[]]], expect=201)
+        self.asks([[], [1]], expect=422)
+
     def test_what_is_no_schema_is_refused(self):
         draft = "https://json-schema.org/draft/2020-12/schema"
         for good in ({"$schema": draft}, {"$schema": draft + "#", "type": ["array", "null"], "required": ["a"]},
                      {"properties": {"a": {"type": "integer"}, "b": True}, "items": False}):
             self.register(good)
         for bad in ({"type": "nonsense"}, {"$schema": "http://json-schema.org/draft-07/schema#"}, {"required": "a"}, {"type": 1},
-                    {"items": {"type": "text"}}, {"properties": []}, {"properties": {"a": 1}}, {"anyOf": [{"type": "int"}]}, {"allOf": {}}):
+                    {"items": {"type": "text"}}, {"properties": []}, {"properties": {"a": 1}}, {"anyOf": [{"type": "int"}]}, {"allOf": {}},
+                    {"minItems": "1"}, {"maxItems": -1}, {"items": {"minLength": 1.5}}, {"multipleOf": 0}, {"exclusiveMinimum": True},
+                    {"uniqueItems": 1}, {"enum": 1}, {"pattern": "("}, {"patternProperties": {"(": True}}, {"propertyNames": 1},
+                    {"contains": []}, {"dependentRequired": {"a": "b"}}, {"dependentSchemas": []}, {"items": [{}]}, {"required": [1]},
+                    {"$ref": 1}, {"$ref": "#/$defs/missing"}, {"minContains": None}):
             body = {"uri": "urn:bad:" + self.queue, "type": self.type, "schema": bad}
             self.assertIn("schema_error", self.call("POST", "schemas", body, expect=400).error["details"], bad)
         self.call("GET", "schemas/urn:bad:" + self.queue, expect=404)

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <optional>
 #include <set>
-#include <span>
 #include <vector>
 
+#include "tools/gateway/replies/json_text.hpp"
 #include "worker_api/json/canonical.hpp"
 #include "worker_api/json/envelope_json.hpp"
 
@@ -20,14 +20,22 @@ namespace {
 using json::Kind;
 using json::Member;
 
-/// A schema that refers to itself without end, or a value that deep, is refused.
-constexpr unsigned kDeepest = 64;
-
-constexpr std::string_view kNotChecked[] = {
-    "patternProperties", "dependentSchemas", "dependencies",  "unevaluatedItems",
-    "contains",          "minContains",      "maxContains",   "unevaluatedProperties",
-    "propertyNames",     "$dynamicRef",      "$recursiveRef", "additionalItems",
+constexpr std::string_view kUnchecked[] = {
+    "unevaluatedItems", "unevaluatedProperties", "$dynamicRef",  // 2020-12
+    "$recursiveRef",    "additionalItems",       "dependencies", "divisibleBy", "disallow",
+    "extends",
 };
+
+/// A name of a JSON pointer. Source: RFC 6901, 4.
+std::string unescaped(std::string_view part) {
+  std::string name;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const std::string_view two = part.substr(i, 2);
+    name += two == "~0" ? '~' : two == "~1" ? '/' : part[i];
+    if (two == "~0" || two == "~1") ++i;
+  }
+  return name;
+}
 
 std::string_view name_of(Kind kind) {
   constexpr std::string_view kNames[] = {"null", "boolean", "number", "string", "array", "object"};
@@ -67,8 +75,10 @@ class Check {
   std::string of_number(const Member& keyword, const Place& at, double number);
   std::string of_text(const Member& keyword, const Place& at, const std::string& text);
   std::string of_array(const Member& keyword, const Place& at);
+  std::string of_contained(std::string_view schema, const std::vector<std::string_view>& elements,
+                           const Place& at);
   std::string of_object(const Member& keyword, const Place& at);
-  std::optional<std::string_view> target_of(const std::string& reference) const;
+  std::string of_values(const Member& keyword, const Place& at, const std::vector<Member>& members);
   bool fits(std::string_view schema, const Place& at) {
     return problem(schema, at.value, at.where, at.depth + 1).empty();
   }
@@ -76,31 +86,10 @@ class Check {
   std::string_view root_;
 };
 
-std::optional<std::string_view> member(std::string_view object, std::string_view name) {
-  if (json::kind_of(object) != Kind::kObject) return {};
-  for (const Member& each : json::members_of(object))
-    if (each.name == name) return each.value;
-  return {};
-}
-
-/// "#" and "#/$defs/NAME", within the schema.
-std::optional<std::string_view> Check::target_of(const std::string& reference) const {
-  if (reference == "#") return root_;
-  if (!reference.starts_with("#/")) return {};
-  std::string_view rest = std::string_view(reference).substr(2), found = root_;
-  for (;;) {
-    const std::size_t end = std::min(rest.find('/'), rest.size());
-    const auto next = member(found, rest.substr(0, end));
-    if (!next || end == rest.size()) return next;
-    found = *next;
-    rest.remove_prefix(end + 1);
-  }
-}
-
 std::string Check::problem(std::string_view schema, std::string_view value,
                            const std::string& where, unsigned depth) {
   schema = json::trim(schema);
-  if (depth > kDeepest) return where + ": the schema is nested too deeply to be checked";
+  if (depth > kDeepestSchema) return where + ": the schema is nested too deeply to be checked";
   if (const auto any = json::bool_of(schema))
     return *any ? "" : where + ": nothing is allowed here";
   if (json::kind_of(schema) != Kind::kObject) return where + ": the schema is not an object";
@@ -111,7 +100,7 @@ std::string Check::problem(std::string_view schema, std::string_view value,
 }
 
 std::string Check::of_keyword(const Member& keyword, const Place& at) {
-  if (std::ranges::find(kNotChecked, keyword.name) != std::end(kNotChecked))
+  if (is_unchecked_keyword(keyword.name))
     return fmt::format("{}: the schema uses {}, which this gateway does not check", at.where,
                        keyword.name);
   if (std::string why = of_any_value(keyword, at); !why.empty()) return why;
@@ -151,13 +140,13 @@ std::string Check::of_any_value(const Member& keyword, const Place& at) {
 std::string Check::of_parts(const Member& keyword, const Place& at) {
   const std::string_view name = keyword.name;
   if (name == "$ref") {
-    const auto target = target_of(json::string_of(keyword.value).value_or(""));
+    const auto target = schema_target(root_, json::string_of(keyword.value).value_or(""));
     if (!target) return fmt::format("{}: {} is not in the schema", at.where, keyword.value);
     return problem(*target, at.value, at.where, at.depth + 1);
   }
   if (name == "not" && fits(keyword.value, at)) return at.where + ": must not fit \"not\"";
   if (name == "if") {
-    const auto then = member(at.schema, fits(keyword.value, at) ? "then" : "else");
+    const auto then = member_within(at.schema, fits(keyword.value, at) ? "then" : "else");
     return then ? problem(*then, at.value, at.where, at.depth + 1) : "";
   }
   if ((name != "allOf" && name != "anyOf" && name != "oneOf") ||
@@ -187,14 +176,21 @@ std::string Check::of_number(const Member& keyword, const Place& at, double numb
   return wrong ? fmt::format("{}: {} is {}", at.where, keyword.name, keyword.value) : "";
 }
 
+/// Nothing: the expression is none, or takes too long on this text.
+std::optional<bool> matches(const std::string& text, const std::string& pattern) {
+  try {
+    return boost::regex_search(text, boost::regex(pattern));
+  } catch (const std::runtime_error&) {
+    return {};
+  }
+}
+
 std::string Check::of_text(const Member& keyword, const Place& at, const std::string& text) {
-  if (keyword.name == "pattern") try {
-      if (!boost::regex_search(text, boost::regex(json::string_of(keyword.value).value_or(""))))
-        return fmt::format("{}: does not match {}", at.where, keyword.value);
-    } catch (const std::runtime_error&) {
-      // the expression is none, or takes too long on this text
-      return fmt::format("{}: the pattern {} cannot be checked", at.where, keyword.value);
-    }
+  if (keyword.name == "pattern") {
+    const auto fit = matches(text, json::string_of(keyword.value).value_or(""));
+    if (!fit) return fmt::format("{}: the pattern {} cannot be checked", at.where, keyword.value);
+    if (!*fit) return fmt::format("{}: does not match {}", at.where, keyword.value);
+  }
   const auto bound = json::number_of(keyword.value);
   if (!bound) return {};
   const auto length = static_cast<double>(length_of(text));
@@ -205,7 +201,7 @@ std::string Check::of_text(const Member& keyword, const Place& at, const std::st
 
 std::string Check::of_array(const Member& keyword, const Place& at) {
   const auto elements = json::elements_of(at.value);
-  const auto prefix = member(at.schema, "prefixItems");
+  const auto prefix = member_within(at.schema, "prefixItems");
   const std::vector<std::string_view> first = prefix && json::kind_of(*prefix) == Kind::kArray
                                                   ? json::elements_of(*prefix)
                                                   : std::vector<std::string_view>();
@@ -224,12 +220,29 @@ std::string Check::of_array(const Member& keyword, const Place& at) {
       if (!seen.insert(json::canonical(each)).second)
         return at.where + ": an element is there twice";
   }
+  if (keyword.name == "contains") return of_contained(keyword.value, elements, at);
   const auto bound = json::number_of(keyword.value);
   if (!bound) return {};
   const auto count = static_cast<double>(elements.size());
   const bool wrong = (keyword.name == "minItems" && count < *bound) ||
                      (keyword.name == "maxItems" && count > *bound);
   return wrong ? fmt::format("{}: {} is {}", at.where, keyword.name, keyword.value) : "";
+}
+
+/// `minContains`, else one, to `maxContains` elements fit.
+std::string Check::of_contained(std::string_view schema,
+                                const std::vector<std::string_view>& elements, const Place& at) {
+  const auto number = [&](std::string_view name) -> std::optional<double> {
+    const auto given = member_within(at.schema, name);
+    return given ? json::number_of(*given) : std::nullopt;
+  };
+  const auto fitting = static_cast<double>(std::ranges::count_if(
+      elements, [&](auto each) { return problem(schema, each, at.where, at.depth + 1).empty(); }));
+  if (fitting < number("minContains").value_or(1))
+    return at.where + ": too few elements fit \"contains\"";
+  if (fitting > number("maxContains").value_or(fitting))
+    return at.where + ": too many elements fit \"contains\"";
+  return {};
 }
 
 std::string Check::of_object(const Member& keyword, const Place& at) {
@@ -249,17 +262,19 @@ std::string Check::of_object(const Member& keyword, const Place& at) {
     for (const Member& each : json::members_of(keyword.value))
       if (has(each.name) && json::kind_of(each.value) == Kind::kArray)
         if (std::string why = missing(each.value); !why.empty()) return why;
-  const auto properties = member(at.schema, "properties");
-  for (const Member& each : members) {
-    const auto own = properties ? member(*properties, each.name) : std::nullopt;
-    const bool here = keyword.name == "properties"             ? own.has_value()
-                      : keyword.name == "additionalProperties" ? !own.has_value()
-                                                               : false;
-    if (!here) continue;
-    std::string why =
-        problem(own ? *own : keyword.value, each.value, at.where + "." + each.name, at.depth + 1);
-    if (!why.empty()) return why;
-  }
+  if (keyword.name == "dependentSchemas")
+    for (const Member& each : members_within(keyword.value))
+      if (has(each.name))
+        if (std::string why = problem(each.value, at.value, at.where, at.depth + 1); !why.empty())
+          return why;
+  if (keyword.name == "propertyNames")
+    for (const Member& each : members)
+      if (std::string why = problem(keyword.value, quoted(each.name), at.where, at.depth + 1);
+          !why.empty())
+        return why + " (a name of a member)";
+  if (keyword.name == "properties" || keyword.name == "patternProperties" ||
+      keyword.name == "additionalProperties")
+    return of_values(keyword, at, members);
   const auto bound = json::number_of(keyword.value);
   if (!bound) return {};
   const auto count = static_cast<double>(members.size());
@@ -268,76 +283,63 @@ std::string Check::of_object(const Member& keyword, const Place& at) {
   return wrong ? fmt::format("{}: {} is {}", at.where, keyword.name, keyword.value) : "";
 }
 
+/// Schemas for the values of the members.
+std::string Check::of_values(const Member& keyword, const Place& at,
+                             const std::vector<Member>& members) {
+  const auto properties = member_within(at.schema, "properties");
+  const auto patterns = member_within(at.schema, "patternProperties");
+  for (const Member& each : members) {
+    const std::string where = at.where + "." + each.name;
+    const auto own = properties ? member_within(*properties, each.name) : std::nullopt;
+    bool is_named = own.has_value();
+    std::string why;
+    for (const Member& pattern : members_within(patterns.value_or("null"))) {
+      const auto fit = matches(each.name, pattern.name);
+      if (!fit) return fmt::format("{}: the pattern {} cannot be checked", where, pattern.name);
+      is_named = is_named || *fit;
+      if (*fit && why.empty() && keyword.name == "patternProperties")
+        why = problem(pattern.value, each.value, where, at.depth + 1);
+    }
+    if (keyword.name == "properties" && own) why = problem(*own, each.value, where, at.depth + 1);
+    if (keyword.name == "additionalProperties" && !is_named)
+      why = problem(keyword.value, each.value, where, at.depth + 1);
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string schema_problem(std::string_view schema, std::string_view value) {
   return Check(schema).problem(schema, value, "args", 0);
 }
 
-namespace {
-
-constexpr std::string_view kDraft = "https://json-schema.org/draft/2020-12/schema";
-constexpr std::string_view kTypes[] = {"null",  "boolean", "number", "string",
-                                       "array", "object",  "integer"};
-constexpr std::string_view kHoldOne[] = {"items", "not",  "additionalProperties",
-                                         "if",    "then", "else"};
-constexpr std::string_view kHoldList[] = {"allOf", "anyOf", "oneOf", "prefixItems"};
-constexpr std::string_view kHoldNamed[] = {"properties", "$defs"};
-
-bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
+bool is_unchecked_keyword(std::string_view name) {
+  return std::ranges::find(kUnchecked, name) != std::end(kUnchecked);
 }
 
-std::string fault_in(std::string_view schema, unsigned depth);
-
-std::string fault_in_keyword(const Member& keyword, unsigned depth) {
-  const Kind kind = json::kind_of(keyword.value);
-  const auto first_fault = [depth](const std::vector<std::string_view>& schemas) {
-    std::string why;
-    for (const std::string_view each : schemas)
-      if (why.empty()) why = fault_in(each, depth + 1);
-    return why;
-  };
-  if (keyword.name == "$schema") {
-    std::string named = json::string_of(keyword.value).value_or("");
-    if (named.ends_with('#')) named.pop_back();
-    return named == kDraft ? "" : fmt::format("$schema must be {}", kDraft);
-  }
-  if (keyword.name == "type" || keyword.name == "required") {
-    const bool list = kind == Kind::kArray;
-    for (const std::string_view each :
-         list ? json::elements_of(keyword.value) : std::vector<std::string_view>{keyword.value}) {
-      const auto text = json::string_of(each);
-      if (!text || (keyword.name == "required" && !list) ||
-          (keyword.name == "type" && !is_one_of(kTypes, *text)))
-        return fmt::format("{} cannot be {}", keyword.name, keyword.value.substr(0, 100));
-    }
-    return {};
-  }
-  if (is_one_of(kHoldOne, keyword.name)) return fault_in(keyword.value, depth + 1);
-  if (is_one_of(kHoldList, keyword.name)) {
-    if (kind != Kind::kArray) return fmt::format("{} must be an array", keyword.name);
-    return first_fault(json::elements_of(keyword.value));
-  }
-  if (!is_one_of(kHoldNamed, keyword.name)) return {};
-  if (kind != Kind::kObject) return fmt::format("{} must be an object", keyword.name);
-  std::vector<std::string_view> schemas;
-  for (const Member& each : json::members_of(keyword.value)) schemas.push_back(each.value);
-  return first_fault(schemas);
+std::vector<json::Member> members_within(std::string_view value) {
+  if (json::kind_of(value) != json::Kind::kObject) return {};
+  return json::members_of(value);
 }
 
-std::string fault_in(std::string_view schema, unsigned depth) {
-  schema = json::trim(schema);
-  if (json::bool_of(schema)) return {};
-  if (depth > kDeepest) return "the schema is nested too deeply";
-  if (json::kind_of(schema) != Kind::kObject) return "a schema is an object or a boolean";
-  for (const Member& keyword : json::members_of(schema))
-    if (std::string why = fault_in_keyword(keyword, depth); !why.empty()) return why;
+std::optional<std::string_view> member_within(std::string_view object, std::string_view name) {
+  for (const json::Member& each : members_within(object))
+    if (each.name == name) return each.value;
   return {};
 }
 
-}  // namespace
-
-std::string schema_fault(std::string_view schema) { return fault_in(schema, 0); }
+std::optional<std::string_view> schema_target(std::string_view root, const std::string& reference) {
+  if (reference == "#") return root;
+  if (!reference.starts_with("#/")) return {};
+  std::string_view rest = std::string_view(reference).substr(2), found = root;
+  for (;;) {
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    const auto next = member_within(found, unescaped(rest.substr(0, end)));
+    if (!next || end == rest.size()) return next;
+    found = *next;
+    rest.remove_prefix(end + 1);
+  }
+}
 
 }  // namespace ojs_shm::gateway
