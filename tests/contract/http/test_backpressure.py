@@ -150,6 +150,50 @@ class Backpressure(OnGateway):
             self.call("PUT", "admin/tenants/shop", wrong, expect=422)
         self.call("PUT", "admin/tenants/shop", {"fairness_weight": 0}, expect=400)
 
+    def test_a_tenant_tells_its_limits_and_what_is_in_use_of_them(self):
+        headers, other = {"X-OJS-Tenant": "uses"}, self.queue + "-2"
+        for queue, bound in ((self.queue, 8), (other, 4)):
+            self.call("PUT", f"admin/queues/{queue}/config", {"backpressure": {"tenant_bounds": {"uses": {"max_depth": bound}}}}, expect=200)
+        self.call("PUT", "rate-limits/tenant:uses", {"concurrency": 3}, expect=200)
+        for queue, jobs in ((self.queue, 2), (other, 3)):
+            for _ in range(jobs):
+                self.put_job(queue=queue, headers=headers)
+        self.fetch(1, queues=[other])
+        shown = self.call("GET", "admin/tenants/uses", expect=200).json
+        self.assertEqual(shown["limits"], {"max_queue_depth": 4, "max_concurrency": 3})
+        stats = self.call("GET", "admin/tenants/uses/stats", expect=200).json
+        self.assertEqual(stats["limits"], {"max_queue_depth": {"limit": 4, "current": 2}, "max_concurrency": {"limit": 3, "current": 1}})
+        for told in (shown, stats):
+            self.assertEqual(told["throughput"], {"processed_per_minute": 1, "enqueued_per_minute": 5})
+        none = self.call("GET", "admin/tenants/uses-nothing/stats", expect=200).json
+        self.assertEqual((none["throughput"], "limits" in none), ({"processed_per_minute": 0, "enqueued_per_minute": 0}, False))
+
+    def test_what_was_set_for_a_tenant_is_taken_back(self):
+        headers, path = {"X-OJS-Tenant": "leaves"}, "admin/tenants/leaves"
+        self.call("DELETE", path, expect=404)
+        self.configure(tenant_fairness={"enabled": True, "weights": {"leaves": 5, "stays": 3}},
+                       backpressure={"tenant_bounds": {"leaves": {"max_depth": 1, "max_size_bytes": 4096}, "stays": {"max_depth": 2}}})
+        self.call("PUT", "rate-limits/tenant:leaves", {"concurrency": 1}, expect=200)
+        job = self.put_job(headers=headers)
+        error = self.call("DELETE", path, expect=409).error
+        self.assertEqual((error["code"], error["details"]["unfinished_jobs"]), ("conflict", 1))
+        self.enqueue(429, headers=headers)
+        self.call("DELETE", "jobs/" + job["id"], expect=200)
+        gone = self.call("DELETE", path, expect=200).json
+        self.assertEqual(gone, {"tenant_id": "leaves", "deleted": True, "jobs_kept": 1})
+        shown = self.call("GET", path, expect=200).json
+        self.assertEqual((shown["total_jobs"], "limits" in shown, "fairness_weight" in shown), (1, False, False))
+        kept = self.call("GET", f"admin/queues/{self.queue}", expect=200).json["configuration"]
+        self.assertEqual((kept["tenant_fairness"]["weights"], kept["backpressure"]["tenant_bounds"]), ({"stays": 3}, {"stays": {"max_depth": 2}}))
+        self.assertEqual(self.get(job)["state"], "cancelled")
+        for _ in range(2):
+            self.put_job(headers=headers)
+        self.assertEqual(len(self.fetch(2)), 2, "no limit holds any more")
+        self.call("PUT", "rate-limits/tenant:only-limited", {"concurrency": 1}, expect=200)
+        self.call("DELETE", "admin/tenants/only-limited", expect=200)
+        self.call("DELETE", "admin/tenants/only-limited", expect=404)
+        self.call("DELETE", "admin/tenants/two%20words", expect=400)
+
     def test_BP_G1_BP_G3_the_examples_of_the_specification(self):
         for body in ({"max_depth": 100000, "strategy": "reject", "warning_threshold": 0.8},
                      {"max_depth": 10000, "strategy": "drop_oldest"}):

@@ -228,9 +228,15 @@ constexpr Shape kShapes[] = {
     {"SchedulingStats", "+SchedulingWindow, stats: SchedulingWindow, strategy: text"},
     {"TenantLimits", "max_queue_depth?: integer|null, reason?: text, limits?: TenantLimits"},
     {"TenantShare", "limits?: TenantLimits, fairness_weight?: integer|null"},
-    {"TenantDepth", "max_queue_depth: integer"},
-    {"Tenant", "tenant_id: text, id: text, total_jobs: integer, jobs: JobCounts, limits?: TenantDepth, "
-               "fairness_weight?: integer"},
+    {"SetTenantLimits", "max_queue_depth?: integer, max_concurrency?: integer"},
+    {"TenantThroughput", "processed_per_minute: integer, enqueued_per_minute: integer"},
+    {"TenantNumbers", "tenant_id: text, id: text, total_jobs: integer, jobs: JobCounts, "
+                      "throughput: TenantThroughput, fairness_weight?: integer"},
+    {"Tenant", "+TenantNumbers, limits?: SetTenantLimits"},
+    {"TenantLimitUse", "limit: integer, current: integer"},
+    {"TenantLimitUses", "max_queue_depth?: TenantLimitUse, max_concurrency?: TenantLimitUse"},
+    {"TenantStats", "+TenantNumbers, limits?: TenantLimitUses"},
+    {"RemovedTenant", "tenant_id: text, deleted: boolean, jobs_kept: integer"},
     {"TenantPage", "items: [Tenant], pagination: Page"},
     {"JobPage", "items: [Job], pagination: Page"},
     {"NewSchema", "uri: text, type: text, version?: integer, schema: object"},

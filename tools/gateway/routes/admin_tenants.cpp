@@ -3,6 +3,7 @@
 // Tenants, as the jobs that are in the segment name them. Source: ojs-multi-tenancy.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "tools/gateway/intake/body.hpp"
@@ -12,82 +13,154 @@
 #include "tools/gateway/routes/fault.hpp"
 #include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/routes/paging.hpp"
+#include "tools/gateway/serving/hall.hpp"
 #include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
 
+constexpr std::uint64_t kMinuteMs = 60'000;
+
+/// What the jobs that are there say of one tenant.
 struct Tally {
   std::string tenant;
   std::uint64_t by_state[8] = {};
+  std::uint64_t enqueued_1m = 0, begun_1m = 0;
+  std::map<std::string, std::uint64_t> depths = {};  ///< by queue
+
+  void add(const JobInfo& job, std::uint64_t now_ms) {
+    ++by_state[static_cast<std::size_t>(job.state)];
+    if (!is_terminal(job.state) && job.state != State::kActive) ++depths[job.queue];
+    enqueued_1m += job.created_at_ms + kMinuteMs > now_ms ? 1 : 0;
+    begun_1m += job.started_at_ms + kMinuteMs > now_ms ? 1 : 0;
+  }
+  std::uint64_t total() const {
+    return std::accumulate(std::begin(by_state), std::end(by_state), 0ULL);
+  }
+  std::uint64_t unfinished() const {
+    std::uint64_t jobs = 0;
+    for (std::size_t state = 0; state < std::size(by_state); ++state)
+      if (!is_terminal(static_cast<State>(state))) jobs += by_state[state];
+    return jobs;
+  }
 };
 
-/// What the queues say of one tenant.
+Tally tally_of(Desk& desk, const std::string& tenant) {
+  Tally tally{.tenant = tenant};
+  for (const JobInfo& job : desk.observer.list({.tenant = tenant})) tally.add(job, desk.now_ms());
+  return tally;
+}
+
+/// A limit, and what of it is in use.
+struct Use {
+  std::uint64_t limit = 0, current = 0;
+};
+
+/// What has been set for one tenant.
 struct Share {
-  std::optional<std::uint64_t> max_depth, weight;  ///< the least of those that are set
+  std::optional<std::uint64_t> max_depth, weight;  ///< the least that any queue has
+  std::optional<Use> depth;        ///< in the queue that is nearest to its bound for the tenant
+  std::optional<Use> concurrency;  ///< of the limit `tenant:ID`
 };
 
-/// The least bound and weight that any queue has for this tenant by its name.
-Share share_of(Desk& desk, const std::string& tenant) {
+bool names_tenant(std::string_view name, std::string_view tenant) {
+  constexpr std::string_view kPrefix = "tenant:";
+  return name == tenant || (name.starts_with(kPrefix) && name.substr(kPrefix.size()) == tenant);
+}
+
+Share share_of(Desk& desk, const Tally& tally) {
   Share share;
   const auto least = [](std::optional<std::uint64_t>& of, std::uint64_t value) {
     of = std::min(of.value_or(value), value);
   };
   for (const QueueInfo& queue : desk.observer.queues()) {
-    for (const TenantBound& each : queue.tenant_bounds)
-      if (each.tenant == tenant && each.max_depth) least(share.max_depth, *each.max_depth);
+    for (const TenantBound& each : queue.tenant_bounds) {
+      if (each.tenant != tally.tenant || !each.max_depth) continue;
+      least(share.max_depth, *each.max_depth);
+      if (*each.max_depth == 0) continue;  // unbounded
+      const auto found = tally.depths.find(queue.name);
+      const Use use{*each.max_depth, found == tally.depths.end() ? 0 : found->second};
+      if (!share.depth || use.current * share.depth->limit > share.depth->current * use.limit)
+        share.depth = use;
+    }
     for (const auto& [name, weight] : queue.tenant_fairness.weights)
-      if (name == tenant || name == "tenant:" + tenant) least(share.weight, weight);
+      if (names_tenant(name, tally.tenant)) least(share.weight, weight);
   }
+  if (const auto limit = desk.observer.limit("tenant:" + tally.tenant);
+      limit && limit->limit.concurrency)
+    share.concurrency = Use{*limit->limit.concurrency, limit->active};
   return share;
 }
 
-void write_share(json::ObjectWriter& writer, const Share& share) {
-  if (share.max_depth) {
+void count(json::ObjectWriter& writer, std::string_view name, std::uint64_t number) {
+  writer.number(name, static_cast<std::int64_t>(number));
+}
+
+void write_use(json::ObjectWriter& limits, std::string_view name, const std::optional<Use>& use) {
+  if (!use) return;
+  json::ObjectWriter writer(limits.open(name));
+  count(writer, "limit", use->limit);
+  count(writer, "current", use->current);
+  writer.close();
+}
+
+/// As it is set, or with what is in use of it. Source: ojs-multi-tenancy 8.1, 10.2.
+void write_share(json::ObjectWriter& writer, const Share& share, bool in_use) {
+  if (share.max_depth || share.concurrency) {
     json::ObjectWriter limits(writer.open("limits"));
-    limits.number("max_queue_depth", static_cast<std::int64_t>(*share.max_depth));
+    if (in_use) {
+      write_use(limits, "max_queue_depth", share.depth);
+      write_use(limits, "max_concurrency", share.concurrency);
+    } else {
+      if (share.max_depth) count(limits, "max_queue_depth", *share.max_depth);
+      if (share.concurrency) count(limits, "max_concurrency", share.concurrency->limit);
+    }
     limits.close();
   }
-  if (share.weight) writer.number("fairness_weight", static_cast<std::int64_t>(*share.weight));
+  if (share.weight) count(writer, "fairness_weight", *share.weight);
 }
 
 std::string tenant_text(const Tally& tally) {
-  std::uint64_t total = 0;
-  for (const std::uint64_t jobs : tally.by_state) total += jobs;
   return object([&](json::ObjectWriter& writer) {
     writer.text("tenant_id", tally.tenant);
     writer.text("id", tally.tenant);
-    writer.number("total_jobs", static_cast<std::int64_t>(total));
+    count(writer, "total_jobs", tally.total());
     json::ObjectWriter jobs(writer.open("jobs"));
     for (std::size_t state = 0; state < std::size(tally.by_state); ++state)
-      jobs.number(state_name(static_cast<State>(state)),
-                  static_cast<std::int64_t>(tally.by_state[state]));
+      count(jobs, state_name(static_cast<State>(state)), tally.by_state[state]);
     jobs.close();
+    json::ObjectWriter throughput(writer.open("throughput"));
+    count(throughput, "processed_per_minute", tally.begun_1m);
+    count(throughput, "enqueued_per_minute", tally.enqueued_1m);
+    throughput.close();
   });
 }
 
 Reply list(Desk& desk, const Request& request) {
   std::map<std::string, Tally> tallies;
+  const std::uint64_t now_ms = desk.now_ms();
   for (const JobInfo& job : desk.observer.list({})) {
     const std::string tenant = tenant_of(job.extra);
     if (tenant.empty()) continue;
     Tally& tally = tallies[tenant];
     tally.tenant = tenant;
-    ++tally.by_state[static_cast<std::size_t>(job.state)];
+    tally.add(job, now_ms);
   }
   std::vector<Tally> sorted;
   for (auto& [name, tally] : tallies) sorted.push_back(std::move(tally));
   return ok(Page::of(request).list(sorted, tenant_text));
 }
 
-Reply stats(Desk& desk, const Request& request) {
-  Tally tally{.tenant = request.names[0]};
-  for (const JobInfo& job : desk.observer.list({.tenant = tally.tenant}))
-    ++tally.by_state[static_cast<std::size_t>(job.state)];
+Reply shown(Desk& desk, const std::string& tenant, bool in_use) {
+  const Tally tally = tally_of(desk, tenant);
   return ok(joined(tenant_text(tally), object([&](json::ObjectWriter& writer) {
-                     write_share(writer, share_of(desk, tally.tenant));
+                     write_share(writer, share_of(desk, tally), in_use);
                    })));
 }
+
+Reply get(Desk& desk, const Request& request) { return shown(desk, request.names[0], false); }
+
+Reply stats(Desk& desk, const Request& request) { return shown(desk, request.names[0], true); }
 
 /// What a request sets: a missing member stays as it is, null takes it away.
 struct Change {
@@ -140,22 +213,24 @@ QueueSettings with_share(const QueueInfo& queue, const std::string& tenant, cons
   }
   if (change.sets_weight && queue.tenant_fairness.enabled) {
     auto& weights = settings.tenant_fairness.emplace(queue.tenant_fairness).weights;
-    std::erase_if(weights, [&](const auto& each) {
-      return each.first == tenant || each.first == "tenant:" + tenant;
-    });
+    std::erase_if(weights, [&](const auto& each) { return names_tenant(each.first, tenant); });
     if (change.weight) weights.emplace_back(tenant, *change.weight);
   }
   return settings;
 }
 
-Reply set_share(Desk& desk, const Request& request, const Change& change) {
-  const std::string& tenant = request.names[0];
-  if (!is_tenant(tenant))
+const std::string& named_tenant(const Request& request) {
+  if (!is_tenant(request.names[0]))
     throw invalid_request(
         "a tenant is letters, digits and . _ : -, with a letter or a digit in front", "tenant_id");
+  return request.names[0];
+}
+
+Reply set_share(Desk& desk, const Request& request, const Change& change) {
+  const std::string& tenant = named_tenant(request);
   for (const QueueInfo& queue : desk.observer.queues())
     must(desk.admin.set_queue(queue.name, with_share(queue, tenant, change)));
-  return stats(desk, request);
+  return get(desk, request);
 }
 
 Reply set_tenant(Desk& desk, const Request& request) {
@@ -173,16 +248,60 @@ Reply set_limits(Desk& desk, const Request& request) {
   return set_share(desk, request, change);
 }
 
+/// The settings of one queue without the tenant's; nothing: it has none.
+std::optional<QueueSettings> without_share(const QueueInfo& queue, const std::string& tenant) {
+  QueueSettings settings;
+  auto bounds = queue.tenant_bounds;
+  if (std::erase_if(bounds, [&](const auto& each) { return each.tenant == tenant; }) != 0)
+    settings.tenant_bounds = std::move(bounds);
+  TenantFairness fairness = queue.tenant_fairness;
+  if (std::erase_if(fairness.weights,
+                    [&](const auto& each) { return names_tenant(each.first, tenant); }) != 0)
+    settings.tenant_fairness = std::move(fairness);
+  if (!settings.tenant_bounds && !settings.tenant_fairness) return {};
+  return settings;
+}
+
+/// Takes back what has been set for the tenant. Its jobs have ended, and stay.
+Reply remove(Desk& desk, const Request& request) {
+  const std::string& tenant = named_tenant(request);
+  const Tally tally = tally_of(desk, tenant);
+  std::vector<std::pair<std::string, QueueSettings>> changes;
+  for (const QueueInfo& queue : desk.observer.queues())
+    if (auto settings = without_share(queue, tenant))
+      changes.emplace_back(queue.name, std::move(*settings));
+  const std::string key = "tenant:" + tenant;
+  const auto limit = desk.observer.limit(key);
+  const bool is_limited = limit && limit->by_operator;
+  if (tally.total() == 0 && changes.empty() && !is_limited) throw not_found("tenant", tenant);
+  if (const std::uint64_t jobs = tally.unfinished(); jobs != 0) {
+    Fault fault{.status = 409, .code = "conflict"};
+    fault.message = "tenant " + tenant + " has " + std::to_string(jobs) +
+                    " unfinished jobs; let them end or cancel them first";
+    fault.details = {{"tenant_id", quoted(tenant)}, {"unfinished_jobs", std::to_string(jobs)}};
+    throw fault;
+  }
+  for (const auto& [queue, settings] : changes) must(desk.admin.set_queue(queue, settings));
+  if (is_limited) must(desk.admin.clear_limit(key));
+  desk.hall.jobs_came();
+  return ok(object([&](json::ObjectWriter& writer) {
+    writer.text("tenant_id", tenant);
+    writer.boolean("deleted", true);
+    count(writer, "jobs_kept", tally.total());
+  }));
+}
+
 }  // namespace
 
 std::span<const Route> admin_tenant_routes() {
   // clang-format off
   static const Route kRoutes[] = {
       {"GET", "/ojs/v1/admin/tenants", Scope::kRead, &list, {"", "TenantPage"}, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{tenant}", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{tenant}", Scope::kRead, &get, {"", "Tenant"}, Pace::kSlow},
+      {"DELETE", "/ojs/v1/admin/tenants/{tenant}", Scope::kAdmin, &remove, {"", "RemovedTenant"}, Pace::kSlow},
       {"PUT", "/ojs/v1/admin/tenants/{tenant}", Scope::kAdmin, &set_tenant, {"TenantShare", "Tenant"}, Pace::kSlow},
       {"PUT", "/ojs/v1/admin/tenants/{tenant}/limits", Scope::kAdmin, &set_limits, {"TenantLimits", "Tenant"}, Pace::kSlow},
-      {"GET", "/ojs/v1/admin/tenants/{tenant}/stats", Scope::kRead, &stats, {"", "Tenant"}, Pace::kSlow},
+      {"GET", "/ojs/v1/admin/tenants/{tenant}/stats", Scope::kRead, &stats, {"", "TenantStats"}, Pace::kSlow},
   };
   // clang-format on
   return kRoutes;

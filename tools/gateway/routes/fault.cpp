@@ -104,6 +104,7 @@ std::string_view where_to_look(std::string_view resource) {
       {"queue", "Check the name; GET /ojs/v1/queues lists queues, each from its first job on."},
       {"pool", "Check the name; GET /ojs/v1/admin/pools lists pools."},
       {"rate_limit", "Check the key; GET /ojs/v1/rate-limits lists limits."},
+      {"tenant", "Check the id; GET /ojs/v1/admin/tenants lists the tenants that have jobs."},
       {"worker", "Check the id; GET /ojs/v1/admin/workers lists workers."},
       {"cron", "Check the name; GET /ojs/v1/cron lists crons."},
       {"schema", "Check the name; GET /ojs/v1/schemas lists schemas."},
