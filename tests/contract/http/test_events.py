@@ -110,6 +110,20 @@ class Told(OnGateway):
                          ("job.state_changed", "active", "completed"))
         self.assertIsNone(stream.next())
 
+    def test_a_stream_after_a_pause_tells_the_same_changes(self):
+        self.mark()
+        job = self.put_job(retry={"max_attempts": 1})
+        self.fetch()
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "y"}}, expect=200)
+
+        def told():
+            stream = Stream(self, f"jobs/{job['id']}/events", {"Last-Event-ID": self.before})
+            return [(event["event"], event["data"].get("from"), event["data"].get("to")) for event in stream.until(None)[:-1]]
+        first = told()
+        self.assertIn(("job.state_changed", "active", "discarded"), first)
+        self.assertNotIn(("job.state_changed", "discarded", "available"), first)
+        self.assertEqual(told(), first)
+
     def test_a_queue_that_is_not_there_has_no_stream(self):
         self.call("GET", "queues/never/events", expect=404)
 

@@ -94,4 +94,9 @@ std::optional<State> JobBook::change_state(const std::string& id, State state) {
   return std::exchange(place_of(id).state, state);
 }
 
+void JobBook::forget_states() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [id, job] : jobs_) job.state.reset();
+}
+
 }  // namespace ojs_shm::gateway

@@ -34,6 +34,8 @@ class JobBook {
   std::optional<KnownJob> known(const std::string& id) const;
   /// The state before, if it is known.
   std::optional<State> change_state(const std::string& id, State state);
+  /// Before the tape reads the events of the past again.
+  void forget_states();
 
  private:
   KnownJob& place_of(const std::string& id);

@@ -150,6 +150,7 @@ void Tape::leave() {
   dropped_ = position_;
   kept_.clear();
   remembered_.clear();
+  jobs_.forget_states();
   reader_.reset();
   observer_.reset();
 }
