@@ -124,6 +124,31 @@ class Told(OnGateway):
         self.assertNotIn(("job.state_changed", "discarded", "available"), first)
         self.assertEqual(told(), first)
 
+    def test_what_becomes_of_a_dead_letter_is_told(self):
+        self.mark()
+        wanted = f"events/stream?queues={self.queue}&types=job.discarded,dead_letter.*"
+        error = {"code": "smtp", "message": "no network"}
+        dead = [self.put_job(retry={"max_attempts": 1, "on_exhaustion": kind}) for kind in ("dead_letter", "discard")]
+        self.fetch(2)
+        for job in dead:
+            self.call("POST", "workers/nack", {"job_id": job["id"], "error": error}, expect=200)
+        stream = Stream(self, wanted, {"Last-Event-ID": self.before})
+        told = [stream.next() for _ in range(3)]
+        self.assertEqual([(event["event"], event["data"]["type"], event["data"]["subject"]) for event in told],
+                         [(kind, kind, job["id"]) for kind, job in
+                          (("job.discarded", dead[0]), ("dead_letter.added", dead[0]), ("job.discarded", dead[1]))])
+        added = told[1]
+        self.assertEqual((added["id"], added["data"]["id"]), (told[0]["id"] + "-dead_letter",) * 2)
+        self.assertEqual(added["data"]["data"], told[0]["data"]["data"])
+        self.assertEqual(added["data"]["data"]["last_error"]["code"], "smtp")
+        of_job = Stream(self, f"jobs/{dead[0]['id']}/events", {"Last-Event-ID": told[0]["id"]})
+        self.assertEqual([event and event["event"] for event in of_job.until(None)], ["dead_letter.added", "job.state_changed", None])
+        self.call("POST", f"dead-letter/{dead[0]['id']}/retry", expect=200)
+        again = stream.next()
+        self.assertEqual((again["event"], again["data"]["subject"]), ("dead_letter.retried", dead[0]["id"]))
+        behind = Stream(self, wanted, {"Last-Event-ID": added["id"]})
+        self.assertEqual([behind.next()["event"] for _ in range(2)], ["job.discarded", "dead_letter.retried"])
+
     def test_a_queue_that_is_not_there_has_no_stream(self):
         self.call("GET", "queues/never/events", expect=404)
 

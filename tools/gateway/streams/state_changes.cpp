@@ -64,6 +64,17 @@ std::optional<StateChange> state_change(JobBook& book, const Observer& observer,
   return {};
 }
 
+std::string_view dead_letter_event(const Observer& observer, const Event& event,
+                                   const std::optional<StateChange>& change) {
+  // Of the jobs that were discarded only a dead letter becomes available again.
+  if (change && change->from == State::kDiscarded && change->to == State::kAvailable)
+    return "dead_letter.retried";
+  if (event.type != "job.discarded") return {};
+  const auto job = observer.get(event.job_id);
+  const bool is_kept = job && job->state == State::kDiscarded && job->dead_letter;
+  return is_kept ? "dead_letter.added" : "";
+}
+
 bool ends_job(const Event& event) {
   if (event.job_id.empty()) return false;
   for (const Rule& rule : kRules)

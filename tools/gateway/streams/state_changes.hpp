@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <ojs_shm/observer.hpp>
 
@@ -20,6 +21,10 @@ struct StateChange {
 /// new, or its state stays.
 std::optional<StateChange> state_change(JobBook& book, const Observer& observer,
                                         const Event& event);
+/// What the event means to the dead letters: "dead_letter.added" or "dead_letter.retried"; empty:
+/// nothing. `change` is what state_change() said of it. Source: ojs-dead-letter 11.1.
+std::string_view dead_letter_event(const Observer& observer, const Event& event,
+                                   const std::optional<StateChange>& change);
 /// Whether it leads its job into a final state.
 bool ends_job(const Event& event);
 /// How a job got into its final state.

@@ -25,6 +25,24 @@ bool begins_among(const std::vector<std::string>& wanted, const std::string& tex
 
 constexpr std::string_view kStateChanged = "job.state_changed";
 
+/// The same event once more, as another type sees it.
+Told under_name(const Told& told, std::string_view suffix, std::string_view type) {
+  Told other = told;
+  other.id.append(suffix);
+  other.type = type;
+  other.json = object([&](json::ObjectWriter& writer) {
+    for (const json::Member& member : json::members_of(told.json)) {
+      if (member.name == "id")
+        writer.text("id", other.id);
+      else if (member.name == "type")
+        writer.text("type", type);
+      else
+        writer.value(member.name, member.value);
+    }
+  });
+  return other;
+}
+
 std::size_t hash_of(std::string_view id) { return std::hash<std::string_view>()(id); }
 
 }  // namespace
@@ -77,22 +95,23 @@ void Tape::take_over() {
   keep_gap();
 }
 
-/// With the change of its job's state behind it, under an id of its own: a listener that comes back
-/// goes on behind either.
+/// With what follows from it behind it, under ids of their own: a listener that comes back goes on
+/// behind any of them.
 void Tape::keep_event(const Event& event) {
-  Told told = told_of(*observer_, event);
-  told.ends_job = ends_job(event);
-  std::optional<Told> changed;
-  if (const auto change = state_change(jobs_, *observer_, event)) {
-    changed = told;
-    changed->id += "-state";
-    changed->type = kStateChanged;
-    changed->json = print_state_change(*change, event.job_id, event.queue,
-                                       jobs_.find(*observer_, event.job_id), event.time_ms);
-    told.ends_job = false;
+  std::vector<Told> all = {told_of(*observer_, event)};
+  const auto change = state_change(jobs_, *observer_, event);
+  if (const auto type = dead_letter_event(*observer_, event, change); !type.empty())
+    all.push_back(under_name(all.front(), "-dead_letter", type));
+  if (change) {
+    Told changed = all.front();
+    changed.id += "-state";
+    changed.type = kStateChanged;
+    changed.json = print_state_change(*change, event.job_id, event.queue,
+                                      jobs_.find(*observer_, event.job_id), event.time_ms);
+    all.push_back(std::move(changed));
   }
-  keep(std::move(told), 1);
-  if (changed) keep(std::move(*changed), 0);
+  all.back().ends_job = ends_job(event);
+  for (Told& told : all) keep(std::move(told), &told == &all.front() ? 1 : 0);
 }
 
 void Tape::keep(Told told, std::uint64_t weight) {
