@@ -156,7 +156,7 @@ Reply set_retention(Desk& desk, const Request& request) {
   DeadLetterRetention wanted;
   if (const auto age = body.text("max_age")) {
     const ParsedMs parsed = parse_duration(*age);
-    if (!parsed) throw invalid_request("max_age must be a duration such as P180D", "max_age");
+    if (!parsed) throw no_duration("max_age", parsed.fault, "a duration such as P180D");
     wanted.max_age_ms = static_cast<std::uint64_t>(parsed.ms);
   }
   if (const auto most = body.whole("max_count", 0, kMostDeadLetters)) wanted.max_count = *most;

@@ -122,6 +122,13 @@ Fault invalid_request(std::string message, std::string_view field) {
   return fault;
 }
 
+Fault no_duration(std::string_view field, TimeFault why, std::string_view expected) {
+  const bool is_calendar = why == TimeFault::kCalendarUnit;
+  return invalid_request(is_calendar ? fmt::format("{} {}", field, text_of(why))
+                                     : fmt::format("{} must be {}", field, expected),
+                         field);
+}
+
 Fault not_found(std::string_view resource, std::string_view id) {
   const std::string_view shown = id.substr(0, 128);
   // What has an id is told of in the library's words, which another tenant's job must not differ from.

@@ -9,6 +9,7 @@
 #include <ojs_shm/result.hpp>
 
 #include "tools/gateway/routes/exchange.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 
@@ -27,6 +28,8 @@ struct Fault {
 
 /// What the client sent is wrong; `field` is the member.
 Fault invalid_request(std::string message, std::string_view field = {});
+/// A text is no duration: it has years or months, or is not what is `expected`.
+Fault no_duration(std::string_view field, TimeFault why, std::string_view expected);
 Fault not_found(std::string_view resource, std::string_view id);
 /// The same in the words of an error: the id is none, or what had it is gone.
 Fault not_found(std::string_view resource, std::string_view id, const Error& why);

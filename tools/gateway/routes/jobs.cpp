@@ -133,8 +133,7 @@ std::optional<std::chrono::milliseconds> wanted_wait(const Request& request) {
   if (timeout == nullptr) return std::chrono::seconds(30);
   const bool bare = timeout->find_first_not_of("0123456789.") == std::string::npos;
   const ParsedMs parsed = parse_duration(bare ? *timeout + "s" : *timeout);
-  if (!parsed)
-    throw invalid_request("timeout must be seconds or a duration such as PT30S", "timeout");
+  if (!parsed) throw no_duration("timeout", parsed.fault, "seconds or a duration such as PT30S");
   return std::min(kLongestWait, std::chrono::milliseconds(parsed.ms));
 }
 

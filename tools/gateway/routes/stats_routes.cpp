@@ -39,8 +39,8 @@ Reply history(Desk& desk, const Request& request) {
   if (const std::string* asked = request.asked("period")) {
     const ParsedMs parsed = parse_duration(*asked);
     if (!parsed || parsed.ms < static_cast<std::int64_t>(StatsLog::kStepMs))
-      throw invalid_request("period must be a duration of at least 5s, such as 1m, 5m, 1h or 1d",
-                            "period");
+      throw no_duration("period", parsed.fault,
+                        "a duration of at least 5s, such as 1m, 5m, 1h or 1d");
     span.period = *asked;
     span.period_ms = static_cast<std::uint64_t>(parsed.ms);
   }
