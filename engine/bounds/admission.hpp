@@ -19,6 +19,13 @@ struct Full {
   std::uint64_t refused = 0;
 };
 
+/// A waiting job that one of the new ones replaces: it makes room, and is no victim.
+struct Leaver {
+  std::uint32_t slot = 0;
+  std::uint64_t tenant = 0;  ///< in whose account it counts; 0: in none
+  std::uint64_t cost = 0;
+};
+
 /// A waiting job that goes for new ones.
 struct Victim {
   std::uint32_t slot = 0;

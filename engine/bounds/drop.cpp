@@ -15,17 +15,41 @@
 // needed does the new job reserve its credit; and when the new jobs are committed, the same store
 // commits their victims: from then on a repair ends what is left of them. In between the queue is
 // charged with both. No lane takes that for a full queue, for a lane that finds it full comes here,
-// and one lane at a time drops.
+// and one lane at a time drops. Jobs that the new ones replace make room as well, and are no victims.
 
 namespace ojs_shm::engine {
 
 using shm::Point;
 
+namespace {
+bool is_among(std::span<const Leaver> leavers, std::uint32_t slot) {
+  return std::ranges::find(leavers, slot, &Leaver::slot) != leavers.end();
+}
+}  // namespace
+
+/// Goes on from a leaver to the first job behind it in its ring that is none. False: there is none.
+bool Dropping::pass_leavers(shm::RingSet& set, std::span<const Leaver> leavers, Live& live) {
+  bool found = false;
+  const auto look_at = [&](std::uint32_t, unsigned, std::uint64_t value) {
+    const shm::Hint hint(value);
+    if (found || hint.hint_first() || hint.index() >= store_.slots()) return;
+    JobRecord& job = store_.job(hint.index());
+    const Control expected(kSlotAvailable, live.number, 0, hint.tag());
+    if (job.control.load() != expected.word || is_among(leavers, hint.index())) return;
+    live.head.value = value;
+    live.job = &job;
+    live.available_at = job.available_at.get();
+    found = true;
+  };
+  shm::Rings::walk(segment_, shm::Rings::find(set, live.number), look_at);
+  return found;
+}
+
 /// Takes the waiting job that became available first, of the lowest priority or of all. Only the
 /// heads of rings are looked at: those behind them came later; of tenants that share a level, the
 /// job of the one whose turn it is. False: there is none.
 bool Dropping::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
-                            Victim& victim) {
+                            std::span<const Leaver> leavers, Victim& victim) {
   for (std::uint32_t left = rings_.longest_search(); left > 0;) {
     Look& seen = begin_look();
     const std::uint64_t flags = queue.flags.load();
@@ -46,7 +70,10 @@ bool Dropping::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_fir
              bits &= bits - 1) {  // PAIR ring-index
           Live live;
           const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
-          if (!first_live<false>(set, number, seen, left, live) || !better(live)) continue;
+          if (!first_live<false>(set, number, seen, left, live)) continue;
+          if (is_among(leavers, live.head.hint().index()) && !pass_leavers(set, leavers, live))
+            continue;
+          if (!better(live)) continue;
           best = live;
           found = true;
         }
@@ -72,7 +99,7 @@ bool Dropping::claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_fir
 
 /// The same of one tenant's jobs that count for it, by a walk over all slots.
 bool Dropping::claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first,
-                            Victim& victim) {
+                            std::span<const Leaver> leavers, Victim& victim) {
   for (unsigned look = 0; look < kPatience; ++look) {
     std::uint32_t best = kNoIndex;
     Control best_control;
@@ -81,7 +108,7 @@ bool Dropping::claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_f
       const JobRecord& job = store_.job(slot);
       const Control control(job.control.load());
       if (control.state() != kSlotAvailable || job.queue.get() != q || job.tenant.get() != tenant ||
-          !AccountMark(job.account.load()).counts())
+          !AccountMark(job.account.load()).counts() || is_among(leavers, slot))
         continue;
       const int rank = rank_of_ring(control.ring());
       const std::tuple key(lowest_first ? -rank : 0, job.available_at.get(), -rank, job.id());
@@ -101,8 +128,10 @@ bool Dropping::claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_f
 /// Charges a tenant for its new jobs, as admit_by_dropping() does the queue, with its own jobs as
 /// victims.
 Outcome Dropping::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
-                                    std::vector<Victim>& victims) {
+                                    std::span<const Leaver> leavers, std::vector<Victim>& victims) {
   std::uint64_t held = 0, used = 0, refused_at = 0;
+  for (const Leaver& leaver : leavers)
+    if (leaver.tenant == charge.tenant) held += leaver.cost;
   for (;;) {
     const Backpressure policy(queue.backpressure.load());
     const Bounds bounds = tenant_bounds(store_, queue, mix_key(q, charge.tenant));
@@ -110,7 +139,7 @@ Outcome Dropping::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantC
     if (outcome != Outcome::kQueueFull) return outcome;
     Victim victim;
     const bool may_drop = bounds.fit(charge.cost) && policy.strategy() == Strategy::kDropOldest;
-    if (may_drop && claim_victim(charge.tenant, q, policy.lowest_first(), victim)) {
+    if (may_drop && claim_victim(charge.tenant, q, policy.lowest_first(), leavers, victim)) {
       held += victim.cost;
       victims.push_back(victim);
       continue;
@@ -126,11 +155,11 @@ Outcome Dropping::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantC
 /// them back.
 Outcome Dropping::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
                                     std::uint64_t cost, std::span<TenantCharge> charges,
-                                    std::vector<Victim>& victims) {
+                                    std::span<const Leaver> leavers, std::vector<Victim>& victims) {
   if (!dropper(queue).take()) return Outcome::kBusy;
   const std::uint64_t flags = queue.flags.load();
   for (TenantCharge& charge : charges)
-    if (const Outcome outcome = admit_by_dropping(queue, q, charge, victims);
+    if (const Outcome outcome = admit_by_dropping(queue, q, charge, leavers, victims);
         outcome != Outcome::kOk) {
       take_back_charges(queue, charges);
       return outcome;
@@ -138,6 +167,7 @@ Outcome Dropping::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::u
   if ((flags & kBounded) == 0) return admit(queue, mine, q, flags, cost);
   std::uint64_t held = 0, refused_at = 0;
   for (const Victim& victim : victims) held += victim.cost;
+  for (const Leaver& leaver : leavers) held += leaver.cost;
   for (;;) {
     const std::uint64_t reserved = queue.reserved.load();
     const std::uint64_t used = reserved + used_beside_reserved(queue, q) + cost;
@@ -154,7 +184,7 @@ Outcome Dropping::admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::u
     if (queue.reserved.load() != reserved) continue;
     Victim victim;
     if (policy.strategy() == Strategy::kDropOldest &&
-        claim_victim(queue, q, policy.lowest_first(), victim)) {
+        claim_victim(queue, q, policy.lowest_first(), leavers, victim)) {
       held += victim.cost;
       victims.push_back(victim);
       continue;

@@ -19,7 +19,7 @@ class Dropping : protected Search {
 
   Outcome admit_by_dropping(QueueRecord& queue, QueueTally& mine, std::uint32_t q,
                             std::uint64_t cost, std::span<TenantCharge> charges,
-                            std::vector<Victim>& victims);
+                            std::span<const Leaver> leavers, std::vector<Victim>& victims);
   void commit_drop(QueueTally& mine, std::span<const Victim> victims);
   void drop_victims(std::span<const Victim> victims);
   void end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims);
@@ -30,9 +30,12 @@ class Dropping : protected Search {
 
  private:
   Outcome admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
-                            std::vector<Victim>& victims);
-  bool claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first, Victim& victim);
-  bool claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first, Victim& victim);
+                            std::span<const Leaver> leavers, std::vector<Victim>& victims);
+  bool pass_leavers(shm::RingSet& set, std::span<const Leaver> leavers, Live& live);
+  bool claim_victim(QueueRecord& queue, std::uint32_t q, bool lowest_first,
+                    std::span<const Leaver> leavers, Victim& victim);
+  bool claim_victim(std::uint64_t tenant, std::uint32_t q, bool lowest_first,
+                    std::span<const Leaver> leavers, Victim& victim);
 
   /// A door: the workflow of a victim is told later, when the batch has ended.
   virtual void drop_member(const Membership& member) = 0;

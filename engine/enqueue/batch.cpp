@@ -37,7 +37,10 @@ class Actor::Batch {
     ids.resize(specs_.size());
     outcome = fill(ids);
     if (outcome == Outcome::kOk) outcome = actor_.claim_keys(specs_, slots_, rivals_);
-    if (outcome == Outcome::kOk && !actor_.seize_rivals(rivals_)) outcome = Outcome::kRivalMoved;
+    const bool waited_for_itself = outcome == Outcome::kBusy && !victims_.empty();
+    if (outcome == Outcome::kOk && (!all_leave() || !actor_.seize_rivals(rivals_)))
+      outcome = Outcome::kRivalMoved;
+    if (waited_for_itself) outcome = Outcome::kRivalMoved;
     if (outcome != Outcome::kOk) {
       take_back();
       ids.clear();
@@ -78,14 +81,24 @@ class Actor::Batch {
   Outcome admit() {
     actor_.intend<Op::kAdmit>(q_, kNoIndex, mine_);
     Outcome outcome = actor_.admit_all(queue_, mine_, q_, flags_, cost_, charges_);
-    if (outcome == Outcome::kMustDrop)
-      outcome = actor_.admit_by_dropping(queue_, mine_, q_, cost_, charges_, victims_);
+    if (outcome == Outcome::kMustDrop) {
+      actor_.foresee_leavers(specs_, q_, leavers_);
+      outcome = actor_.admit_by_dropping(queue_, mine_, q_, cost_, charges_, leavers_, victims_);
+    }
     if (outcome == Outcome::kOk) return outcome;
     actor_.intend_nothing();
     if (outcome == Outcome::kQueueFull && actor_.tellings_.on())
       actor_.count_refusals(q_, specs_.size(), specs_.front().type);
     actor_.end_refused_drop(queue_, q_, victims_);
     return outcome;
+  }
+
+  /// Whether those that make room by being replaced still wait, and are to be replaced.
+  bool all_leave() const {
+    return std::ranges::all_of(leavers_, [this](const Leaver& leaver) {
+      const auto rival = std::ranges::find(rivals_, leaver.slot, &Rival::slot);
+      return rival != rivals_.end() && rival->found.state() != kSlotActive;
+    });
   }
 
   /// Fills a slot with each job; a death frees them all.
@@ -162,6 +175,7 @@ class Actor::Batch {
   std::uint64_t cost_ = 0;
   Short<unsigned> parts_;  ///< of the queue, for each job
   std::vector<TenantCharge> charges_;
+  std::vector<Leaver> leavers_;
   std::vector<Victim> victims_;
   Short<std::uint32_t> slots_;
   Rivals rivals_;

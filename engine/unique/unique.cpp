@@ -123,6 +123,23 @@ Outcome UniqueKeys::foresee_clash(const NewAnnex& annex) {
   return Outcome::kClash;
 }
 
+void UniqueKeys::foresee_leavers(std::span<const NewJob> specs, std::uint32_t queue,
+                                 std::vector<Leaver>& leavers) {
+  for (const NewJob& spec : specs) {
+    if (!spec.unique() || !Uniqueness{spec.annex->uniqueness}.replaces()) continue;
+    const UniqueKey key = key_of(*spec.annex);
+    KeyLook look(store_, key, {spec.annex->uniqueness}, store_.now_ms());
+    (void)shm::KeyIndex::find(segment_, key.lo, look);
+    for (const Rival& rival : look.rivals()) {
+      const JobRecord& job = store_.job(rival.slot);
+      const bool counts = AccountMark(job.account.load()).counts();
+      if (job.queue.get() == queue && rival.found.state() != kSlotActive)
+        leavers.push_back(
+            {rival.slot, counts ? job.tenant.get() : 0, charge(1, job.body_length())});
+    }
+  }
+}
+
 void UniqueKeys::ask_for_key(const NewAnnex& annex) {
   shm::KeyIndex::ask_for(segment_, annex.key_lo);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/bounds/drop.hpp"
 #include "engine/unique/unique.hpp"
@@ -25,6 +26,9 @@ class UniqueKeys : protected Dropping {
                      Rivals& rivals);
   Outcome reclaim_key(std::uint32_t slot, const JobRecord& job);
   Outcome foresee_clash(const NewAnnex& annex);
+  /// Adds the waiting jobs of the queue that those would replace, as far as no lane has them in hand.
+  void foresee_leavers(std::span<const NewJob> specs, std::uint32_t queue,
+                       std::vector<Leaver>& leavers);
   // The memory that a claim reads: of the index, then of the job that has the key.
   void ask_for_key(const NewAnnex& annex);
   shm::KeyIndex::Glance ask_for_rival(const NewAnnex& annex);

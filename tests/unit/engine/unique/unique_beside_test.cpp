@@ -204,5 +204,81 @@ TEST(UniqueBeside, keys_move_with_their_jobs_from_the_second_version_of_the_text
   EXPECT_TRUE(old.producer.enqueue(job.spec).ok());
 }
 
+/// A full queue that drops: the job that is replaced makes the room.
+class Dropping : public testing::TestWithParam<OnConflict> {
+ protected:
+  void bound(std::uint64_t jobs) {
+    ASSERT_TRUE(s.admin
+                    .set_queue("default",
+                               {.max_depth = jobs, .strategy = BackpressureStrategy::kDropOldest})
+                    .ok());
+  }
+  QuietSegment s;
+};
+const auto conflict_name = [](const auto& each) {
+  return each.param == OnConflict::kReplace ? "replace" : "replace_except_schedule";
+};
+INSTANTIATE_TEST_SUITE_P(Unique, Dropping,
+                         testing::Values(OnConflict::kReplace, OnConflict::kReplaceExceptSchedule),
+                         conflict_name);
+
+TEST_P(Dropping, SUM_10_the_oldest_job_is_replaced_in_its_full_queue) {
+  const UniqueSpec job = unique_job(GetParam());
+  bound(1);
+  const std::string old = s.put(job.spec), fresh = s.put(job.spec);
+  EXPECT_EQ(s.state_of(old), State::kCancelled);
+  EXPECT_EQ(s.queue().dropped_total, 0U);
+  EXPECT_EQ(s.drain(), std::vector{fresh});
+}
+
+TEST_P(Dropping, no_other_job_is_dropped_for_one_that_replaces) {
+  const UniqueSpec job = unique_job(GetParam());
+  bound(2);
+  const std::string other = s.put(), old = s.put(job.spec), fresh = s.put(job.spec);
+  EXPECT_EQ(s.state_of(other), State::kAvailable);
+  EXPECT_EQ(s.state_of(old), State::kCancelled);
+  EXPECT_EQ(s.queue().depth, 2U);
+  EXPECT_EQ(s.queue().dropped_total, 0U);
+  EXPECT_EQ(s.drain(), (std::vector{other, fresh}));
+}
+
+TEST_P(Dropping, of_a_batch_as_many_are_dropped_as_it_needs_beside_those_it_replaces) {
+  const UniqueSpec job = unique_job(GetParam());
+  bound(3);
+  const std::string old = s.put(job.spec), first = s.put(), second = s.put();
+  const std::vector<JobSpec> specs = {job.spec, spec_of()};
+  ASSERT_TRUE(s.producer.enqueue_batch(specs).ok());
+  EXPECT_EQ(s.state_of(old), State::kCancelled);
+  EXPECT_EQ(s.state_of(first), State::kDiscarded);
+  EXPECT_EQ(s.state_of(second), State::kAvailable);
+  EXPECT_EQ(s.queue().depth, 3U);
+}
+
+TEST_P(Dropping, in_a_tenants_full_share_the_replaced_job_makes_the_room) {
+  UniqueSpec job = unique_job(GetParam());
+  job.spec.tenant = "a";
+  ASSERT_TRUE(s.admin
+                  .set_queue("default",
+                             {.strategy = BackpressureStrategy::kDropOldest, .tenant_max_depth = 2})
+                  .ok());
+  JobSpec plain = spec_of();
+  plain.tenant = "a";
+  const std::string old = s.put(job.spec), other = s.put(plain), fresh = s.put(job.spec);
+  EXPECT_EQ(s.state_of(old), State::kCancelled);
+  EXPECT_EQ(s.state_of(other), State::kAvailable);
+  EXPECT_EQ(s.queue().dropped_total, 0U);
+}
+
+TEST_P(Dropping, an_active_job_that_is_replaced_makes_no_room) {
+  const UniqueSpec job = unique_job(GetParam());
+  bound(1);
+  const std::string old = s.put(job.spec);
+  ASSERT_EQ(s.take(), old);
+  const std::string other = s.put(), fresh = s.put(job.spec);
+  EXPECT_EQ(s.state_of(old), State::kCancelled);
+  EXPECT_EQ(s.state_of(other), State::kDiscarded);
+  EXPECT_EQ(s.queue().depth, 1U);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
