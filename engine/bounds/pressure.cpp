@@ -69,18 +69,20 @@ void Room::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& 
 }
 
 /// The supervisor's look, for what the other lanes leave: none may look after the last refusal or
-/// the last removal.
+/// the last removal, and what comes back (a retry, a requeue, a successor) fills without a look.
 std::uint64_t Room::watch_pressure(std::uint64_t now) {
   bool more = false;
   for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
     QueueRecord& queue = store_.queue(q);
     const std::uint64_t word = queue.attention.load();
     const Refusals refusals(queue.refusals.load());
-    if (word == 0 && refusals.untold() == 0) continue;
+    const bool fills = tellings_.on() && (queue.flags.load() & kBounded) != 0;
+    if (word == 0 && refusals.untold() == 0 && !fills) continue;
     if ((word & Attention::kAwaited) != 0) call_next(queue, Call::kAnyway);
-    if ((word & Attention::kWarned) != 0) look_for_calm(queue, q);
+    if ((word & Attention::kWarned) != 0 || fills) look_for_calm(queue, q);
     if (refusals.untold() != 0) count_refusals(q, 0, {});
-    more = more || (queue.attention.load() & (Attention::kWarned | Attention::kAwaited)) != 0 ||
+    more = more || fills ||
+           (queue.attention.load() & (Attention::kWarned | Attention::kAwaited)) != 0 ||
            Refusals(queue.refusals.load()).untold() != 0;
   }
   return more ? now + kWatchMs : 0;

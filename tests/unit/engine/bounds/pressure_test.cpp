@@ -145,5 +145,21 @@ TEST_F(Pressed, BP_E4_the_supervisor_tells_what_the_last_removal_left) {
   EXPECT_EQ(told("backpressure.cleared").size(), 1U);
 }
 
+TEST_F(Pressed, BP_E1_a_queue_warns_as_well_of_what_comes_back) {
+  set({.max_depth = 10, .warning_threshold = 0.5});
+  begin_telling();
+  put_all(6);
+  ASSERT_EQ(told("backpressure.warning").size(), 1U);
+  std::vector<Job> jobs(6);
+  for (Job& job : jobs) ASSERT_TRUE(s.worker.try_fetch(job).ok());
+  s.tick();
+  ASSERT_EQ(told("backpressure.cleared").size(), 1U);
+  for (Job& job : jobs) ASSERT_TRUE(s.worker.requeue(job).ok());
+  s.tick();
+  const auto again = told("backpressure.warning");
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].depth, 6U);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
