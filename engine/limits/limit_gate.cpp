@@ -182,10 +182,42 @@ std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
     bell_.ring_supervisor_for(at);
 }
 
+/// The ring of a lot whose head has risen the most, where the lot's queue ages; kNoIndex: there is
+/// none. Of equal ones the job that has waited longer.
+unsigned LimitGate::risen_in(ParkingLot& lot, const Aging& aging) {
+  const QueueRecord& queue = store_.queue(lot.queue());
+  const std::uint64_t now = store_.now_ms();
+  const bool sharded = (queue.flags.load() & kSharded) != 0;
+  unsigned best = kNoIndex;
+  std::pair<std::int64_t, std::uint64_t> best_standing;
+  for (unsigned i = 0; i < shm::kIndexWords; ++i)
+    for (std::uint64_t bits = lot.rings.index[i].load_seq_cst() & 0xFFFF'FFFF; bits != 0;
+         bits &= bits - 1) {
+      const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
+      const std::uint32_t ring = shm::Rings::find(lot.rings, number);
+      if (ring == kNoIndex) continue;
+      const shm::Peeked head = rings_.peek(ring);
+      if (head.empty() || head.hint().index() >= store_.slots()) continue;
+      const JobRecord& job = store_.job(head.hint().index());
+      const std::uint64_t since = job.available_at.get();
+      const std::uint8_t rate = Store::age_rate(queue, sharded ? 0 : job.flags().part(), aging);
+      const std::pair here(
+          aging.effective(rank_of_ring(number), now > since ? now - since : 0, rate), since);
+      if (best == kNoIndex || here < best_standing) best = number, best_standing = here;
+    }
+  return best;
+}
+
 /// Moves the best job of a lot to the front of its level. False when the lot is empty.
 bool LimitGate::unpark(std::uint32_t lot_number) {
   ParkingLot& lot = store_.lots[lot_number];
   if (lot.queue() >= store_.max_queues()) return false;
+  if (const Aging aging = store_.aging(store_.queue(lot.queue())); aging.enabled()) [[unlikely]]
+    if (const unsigned number = risen_in(lot, aging); number != kNoIndex) {
+      const std::uint32_t ring = shm::Rings::find(lot.rings, number);
+      for (shm::Peeked head = rings_.peek(ring); !head.empty(); head = rings_.peek(ring))
+        if (unpark_head(lot, ring, number, head)) return true;
+    }
   std::uint32_t left = rings_.longest_search();
   for (unsigned i = 0; i < shm::kIndexWords; ++i)
     for (std::uint64_t bits = lot.rings.index[i].load_seq_cst() & 0xFFFF'FFFF; bits != 0;

@@ -55,6 +55,7 @@ class LimitGate : protected Changer {
   void drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
                     std::uint64_t now);
   std::uint32_t ensure_lot(std::uint32_t key, std::uint32_t q);
+  unsigned risen_in(ParkingLot& lot, const Aging& aging);
   bool unpark(std::uint32_t lot);
   bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
                    const shm::Peeked& head);

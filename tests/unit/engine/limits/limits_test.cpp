@@ -518,5 +518,22 @@ TEST_F(Limits, a_retry_asks_its_limit_again) {
   EXPECT_LE(limit("k").active, 1U);
 }
 
+TEST_F(Limits, a_lot_gives_the_job_first_that_has_risen_the_most) {
+  AgingSettings aging;
+  aging.preset = "ojs";
+  aging.interval_ms = kMinute;
+  ASSERT_TRUE(s.admin.set_queue("default", {.aging = aging}).ok());
+  const std::string first = put("k", 1);
+  ASSERT_EQ(hold(), first);
+  const std::string old = put("k", 1, 4);
+  EXPECT_EQ(hold(), "") << "it waits in the lot";
+  s.move_clock(5 * kMinute);
+  const std::string fresh = put("k", 1, 0);
+  ack(0);
+  EXPECT_EQ(hold(), old) << "4 - 5 is better than 0";
+  ack(1);
+  EXPECT_EQ(hold(), fresh);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
