@@ -57,9 +57,10 @@ class WorkflowReader {
     WorkflowSpec& root = text.spec;
     if (const Member* id = find(members, "id")) read_id(id->value, root);
     const Member* type = find(members, "type");
-    for (const std::string_view name : {"chain", "group", "batch"})
-      if (const Member* inside = find(members, name); type == nullptr && inside != nullptr)
-        return read_short(name, inside->value, members, "$", root);
+    if (type == nullptr)
+      if (const Member* inside = the_kind(members, "$"); inside != nullptr)
+        return read_short(inside->name, inside->value, members, "$", root);
+    if (complaint) return;
     if (type == nullptr) {
       root.kind = WorkflowKind::kGraph;
     } else {
@@ -83,13 +84,10 @@ class WorkflowReader {
       return complain("$.workflow", "workflow must be an object");
     root.steps.resize(2);
     const Members inside = json::members_of(rest->value);
-    bool any = false;
-    for (const std::string_view name : {"chain", "group", "batch"})
-      if (const Member* part = find(inside, name); part != nullptr && !any) {
-        any = true;
-        read_short(name, part->value, {}, "$.workflow", root.steps[1]);
-      }
-    if (!any) return complain("$.workflow", "workflow must have a chain, a group or a batch");
+    const Member* part = the_kind(inside, "$.workflow");
+    if (part == nullptr)
+      return complain("$.workflow", "workflow must have a chain, a group or a batch");
+    read_short(part->name, part->value, {}, "$.workflow", root.steps[1]);
     if (find(members, "id") != nullptr)
       complain("$.id", "a job with a workflow gets its id here; leave id out");
     if (complaint) return;
@@ -110,6 +108,18 @@ class WorkflowReader {
         Code::kInvalid, std::string(path) + ": " + std::string(what), std::string(path), 0, 0, ""};
   }
   std::string_view keep(std::string kept) { return text.texts.emplace_back(std::move(kept)); }
+
+  /// The member that names a kind, of which there may be one.
+  const Member* the_kind(const Members& members, std::string_view path) {
+    const Member* found = nullptr;
+    for (const std::string_view name : {"chain", "group", "batch"}) {
+      const Member* member = find(members, name);
+      if (member != nullptr && found != nullptr)
+        complain(path, "there may be one of chain, group and batch");
+      if (member != nullptr) found = member;
+    }
+    return found;
+  }
 
   void read_id(std::string_view value, WorkflowSpec& spec) {
     const auto id = json::string_of(value);
@@ -159,8 +169,11 @@ class WorkflowReader {
 
   void read_inherited(const Members& members, const std::string& path, WorkflowSpec& spec) {
     if (const Member* priority = find(members, "priority")) {
-      spec.priority = json::integer_of(priority->value);
-      if (!spec.priority) complain(path + ".priority", "priority must be an integer");
+      const auto given = json::integer_of(priority->value);
+      if (!given) complain(path + ".priority", "priority must be an integer");
+      if (given && spec.priority && *given != *spec.priority)
+        complain(path + ".priority", "priority is given twice, with different values");
+      spec.priority = given;
     }
     if (const Member* queue = find(members, "queue")) {
       const auto name = json::string_of(queue->value);

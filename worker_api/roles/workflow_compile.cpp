@@ -40,6 +40,14 @@ struct Place {
   }
 };
 
+/// What the jobs of a chain inherit from its first part: the priority of that, or of its first job.
+std::optional<std::int64_t> root_priority(const WorkflowSpec& first) {
+  if (first.kind == WorkflowKind::kJob) return first.job.priority;
+  if (first.priority || first.kind != WorkflowKind::kChain || first.steps.empty())
+    return first.priority;
+  return root_priority(first.steps.front());
+}
+
 /// Walks the parts in order; each gives the members whose outcome is its own.
 class Compiler {
  public:
@@ -142,9 +150,8 @@ class Compiler {
              std::uint16_t waits, unsigned depth, Members& last) {
     if (!has_parts(spec, place, "steps")) return;
     // Without a word about the whole, its first job is the root from which the rest inherit.
-    const WorkflowSpec& first = spec.steps.front();
     Inherited later = inherited;
-    if (!later.priority && first.kind == WorkflowKind::kJob) later.priority = first.job.priority;
+    if (!later.priority) later.priority = root_priority(spec.steps.front());
     Members step;
     for (std::size_t i = 0; i < spec.steps.size() && !error_; ++i) {
       if (i != 0) waits = number_of(step);
@@ -221,8 +228,22 @@ class Compiler {
       if (!before.empty()) out_.graph.members[numbers[i]].waits = number_of(before);
     }
     look_for_cycle(spec, whole, names);
+    if (!error_ && !inherited.priority) pass_on_priorities(spec, names, numbers);
     for (const std::uint16_t number : numbers)
       if (!error_ && !followed[number]) last.push_back(number);
+  }
+
+  /// A step without a priority has that of the first step that it depends on. There is no circle.
+  void pass_on_priorities(const WorkflowSpec& spec,
+                          const std::map<std::string_view, std::uint16_t>& names,
+                          const std::vector<std::uint16_t>& numbers) {
+    const std::uint16_t first = numbers.front();
+    for (std::size_t i = 0; i < spec.steps.size(); ++i) {
+      std::size_t at = i;
+      while (!spec.steps[at].job.priority && !spec.steps[at].depends_on.empty())
+        at = names.at(spec.steps[at].depends_on.front()) - first;
+      out_.jobs[numbers[i]].priority = spec.steps[at].job.priority;
+    }
   }
 
   /// Takes steps away that nothing left comes before; what stays is a cycle, or comes after one.

@@ -35,6 +35,27 @@ Result<WorkflowInfo> look_up(const engine::Store& store, std::string_view id) {
 
 }  // namespace
 
+/// The priority of a whole or a part, also where none of its jobs takes it.
+Status check_priorities(engine::Convention convention, const WorkflowSpec& spec,
+                        const std::string& place) {
+  if (spec.kind == WorkflowKind::kJob) return {};
+  if (spec.priority)
+    if (const auto checked = internal::check_priority(convention, *spec.priority); !checked) {
+      Error error = checked.error();
+      error.message = place + ": " + error.message;
+      error.subject = place + "." + error.subject;
+      return error;
+    }
+  const bool in_order = spec.kind == WorkflowKind::kChain || spec.kind == WorkflowKind::kGraph;
+  for (std::size_t i = 0; i < spec.steps.size(); ++i)
+    if (Status checked =
+            check_priorities(convention, spec.steps[i],
+                             place + (in_order ? ".steps[" : ".jobs[") + std::to_string(i) + "]");
+        !checked)
+      return checked;
+  return {};
+}
+
 /// Reads the jobs of a workflow that was compiled, and makes their queues once all of them are well
 /// formed.
 Status Producer::Impl::read_members(const WorkflowSpec& whole) {
@@ -67,6 +88,8 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   if (!impl.workflow) impl.workflow = std::make_shared<internal::CompiledWorkflow>();
   internal::CompiledWorkflow& compiled = *impl.workflow;
   if (Status done = internal::compile(spec, compiled); !done) return done.error();
+  if (Status checked = check_priorities(impl.store().convention(), spec, "$"); !checked)
+    return checked.error();
   engine::NewWorkflow workflow;
   if (!spec.id.empty()) {
     workflow.id = engine::parse_id(spec.id);

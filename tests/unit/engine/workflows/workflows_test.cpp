@@ -442,6 +442,37 @@ TEST_F(Workflows, PRI_T25_successors_inherit_the_priority_of_the_root) {
   EXPECT_EQ(priorities(s), (std::vector<std::int64_t>{0, 0, 0}));
 }
 
+TEST_F(Workflows, PRI_T25_the_root_is_found_in_nested_chains_and_along_dependencies) {
+  WorkflowSpec inner = chain({job_of("a"), job_of("b")});
+  inner.steps[0].job.priority = 1;
+  create(chain({inner, job_of("c")}));
+  EXPECT_EQ(priorities(s), (std::vector<std::int64_t>{1, 1, 1}));
+  WorkflowSpec graph =
+      of_kind(WorkflowKind::kGraph, {step("z", {"y"}), step("x", {}), step("y", {"x"})});
+  graph.steps[1].job.priority = 0;
+  create(graph);
+  EXPECT_EQ(priorities(s), (std::vector<std::int64_t>{0, 0, 0}));
+  graph.steps[2].job.priority = 4;
+  create(graph);
+  EXPECT_EQ(priorities(s), (std::vector<std::int64_t>{0, 4, 4})) << "of the step before";
+}
+
+TEST_F(Workflows, PRI_005_its_own_priority_is_in_range_also_where_no_job_takes_it) {
+  WorkflowSpec spec = chain({job_of("a"), group({job_of("b")})});
+  spec.steps[0].job.priority = 1;
+  for (const auto& [at, place] :
+       {std::pair(&spec, "$.priority"), std::pair(&spec.steps[1], "$.steps[1].priority")}) {
+    for (const std::int64_t wrong : {-1, 256}) {
+      at->priority = wrong;
+      const auto refused = s.producer.create_workflow(spec);
+      ASSERT_EQ(refused.code(), Code::kInvalid) << place;
+      EXPECT_EQ(refused.error().subject, place);
+      EXPECT_EQ(refused.error().bound, 255U);
+    }
+    at->priority.reset();
+  }
+}
+
 TEST_F(Workflows, SUM_09_jobs_inherit_the_priority_of_their_workflow) {
   WorkflowSpec spec = group({job_of("a"), chain({job_of("b"), job_of("c")})});
   spec.priority = 3;
