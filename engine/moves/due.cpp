@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <tuple>
+#include <vector>
 
 #include "engine/moves/changer.hpp"
 #include "engine/tables/job_look.hpp"
@@ -86,17 +88,32 @@ bool is_final(const Store& store, std::uint32_t slot, RetryRule forbids_retry) {
 
 std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
                                   std::uint32_t& ended, RetryRule forbids_retry) {
+  struct Over {
+    Deadline deadline;
+    Control control;
+    std::uint32_t slot;
+    std::uint64_t available_at;
+    JobId id;
+  };
+  std::vector<Over> over;
   std::uint64_t earliest = 0;
   for (std::uint32_t slot = begin; slot < std::min(end, store_.slots()); ++slot) {
-    JobRecord& job = store_.job(slot);
+    const JobRecord& job = store_.job(slot);
     const Control control(job.control.load());  // PAIR slot-active
     if (control.state() != kSlotActive) continue;
     const Deadline deadline(job.deadline.load());  // PAIR lease
     if (!deadline.belongs_to(control.tag())) continue;
-    if (deadline.ms() > now) {
+    if (deadline.ms() <= now)
+      over.push_back({deadline, control, slot, job.available_at.get(), job.id()});
+    else
       earliest = earliest == 0 ? deadline.ms() : std::min(earliest, deadline.ms());
-      continue;
-    }
+  }
+  // What ends at once comes back in the order in which it had come.
+  std::ranges::sort(over, {}, [](const Over& each) {
+    return std::tuple(each.deadline.ms(), each.available_at, each.id);
+  });
+  for (const auto& [deadline, control, slot, available_at, id] : over) {
+    JobRecord& job = store_.job(slot);
     if (deadline.ms() != 0 &&
         !job.deadline.cas_once(deadline.word, Deadline(0, control.tag()).word, Point::kLeaseEnded))
       continue;  // extended at the last moment

@@ -118,5 +118,15 @@ TEST(Leases, a_worker_may_end_what_another_worker_of_its_process_fetched) {
   EXPECT_TRUE(other.nack(two, failure()).ok());
 }
 
+TEST(Leases, PRI_T03_that_end_at_once_give_their_jobs_back_in_the_order_in_which_they_came) {
+  QuietSegment s;
+  s.stop_clock();
+  std::vector<std::string> expected;
+  for (int i = 0; i < 50; ++i) expected.push_back(s.put());
+  for (int i = 0; i < 50; ++i) ASSERT_NE(s.take(), "");
+  s.pass(kHour);
+  EXPECT_EQ(s.drain(), expected);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
