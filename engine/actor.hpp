@@ -63,7 +63,7 @@ class Actor : protected KnownNames {
 
   // ---- changing
   using Changer::activate, Changer::cancel, Changer::discard, Changer::drop, Changer::drop_dead,
-      Changer::prune, Changer::reprioritize, Filler::retry_dead;
+      Changer::prune, Changer::reprioritize, Filler::retry;
   using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds;
   void set_paused(std::uint32_t queue, bool paused);
 

@@ -10,7 +10,7 @@ namespace ojs_shm::engine {
 struct PastJob;  // restore.hpp
 
 /// How a lane brings a job into its slot and into its place: a new one, one that has lived elsewhere,
-/// and a dead letter that comes back.
+/// and one that was lost and comes back.
 class Filler : protected UniqueKeys {
  protected:
   using UniqueKeys::UniqueKeys;
@@ -32,8 +32,8 @@ class Filler : protected UniqueKeys {
   Outcome restore(const PastJob& past);
   Outcome remember(const PastJob& past, std::uint32_t slot, JobRecord& job);
 
-  // ---- a dead letter (revive.cpp)
-  Outcome retry_dead(JobId id, JobState& found);
+  // ---- one that was lost (revive.cpp)
+  Outcome retry(JobId id, Lost which, JobState& found);
   void revive(std::uint32_t slot, JobRecord& job, Control held);
 
  private:

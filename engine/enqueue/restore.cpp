@@ -101,14 +101,15 @@ Outcome Filler::remember(const PastJob& past, std::uint32_t slot, JobRecord& job
                  : past.state == JobState::kRetryable ? past.retry_at
                                                       : 0);
   ReportWord signals(job.signals.load() & kAnnexed);
-  if (past.progress) {
+  if (past.progress || !past.report.empty()) {
     std::uint32_t texts = kNoIndex;
-    if (past.report.at_ms != 0) {
+    if (!past.report.empty()) {
       texts = slots_.write(slots_.texts().next_made_word(slot, job.generation.get()),
                            encode_report(past.report));
       if (texts == kNoIndex) return Outcome::kNoBlocks;
     }
-    signals = signals.with(ReportWord::parts_of(*past.progress), past.attempt, texts);
+    signals =
+        signals.with(past.progress ? ReportWord::parts_of(*past.progress) : 0, past.attempt, texts);
   }
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
   job.signals.store(signals.word, Point::kNone);

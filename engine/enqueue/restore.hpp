@@ -26,7 +26,7 @@ struct PastJob {
   std::uint64_t retry_at = 0;  ///< of a retryable one
   std::uint32_t retry_delay_ms = 0;
   std::optional<double> progress;
-  ReportTexts report = {};  ///< at 0: none
+  ReportTexts report = {};
   /// `errors` as encode_error() writes them, one behind the other
   std::string_view result, errors;
 };

@@ -129,21 +129,23 @@ Outcome Changer::discard(JobId id) {
   return Outcome::kOk;
 }
 
-Outcome Changer::seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held,
+Outcome Changer::seize_lost(Event event, Lost which, JobId id, std::uint32_t& slot, Control& held,
                             JobState& found) {
   slot = find_job(store_, id);
   // Its end is not yet known to its workflow.
   if (slot != kNoIndex && is_unmarked(store_, store_.job(slot))) return Outcome::kBusy;
   const Outcome outcome = seize(event, id, slot, held, found);
-  if (outcome != Outcome::kOk || store_.job(slot).flags().has(Policy::kDead)) return outcome;
-  put_back(slot, store_.job(slot), held, kSlotDiscarded);
+  if (outcome != Outcome::kOk || which == Lost::kAny || store_.job(slot).flags().has(Policy::kDead))
+    return outcome;
+  put_back(slot, store_.job(slot), held, slot_state(found));
   return Outcome::kWrongState;
 }
 
 Outcome Changer::drop_dead(JobId id, JobState& found) {
   std::uint32_t slot = kNoIndex;
   Control held;
-  const Outcome outcome = seize_dead(Event::kDeadLetterDrop, id, slot, held, found);
+  const Outcome outcome =
+      seize_lost(Event::kDeadLetterDrop, Lost::kDeadLetter, id, slot, held, found);
   if (outcome == Outcome::kOk) drop_held(slot, held);
   return outcome;
 }

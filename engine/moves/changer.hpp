@@ -10,6 +10,9 @@
 
 namespace ojs_shm::engine {
 
+/// Of the jobs that ended without being completed.
+enum class Lost : std::uint8_t { kAny, kDeadLetter };
+
 /// What a lane does to one job that is there, whether it holds it, knows its id, or its time has
 /// come: an attempt ends without an ack, a job is cancelled, gets another rank, becomes due.
 class Changer : protected Holder {
@@ -28,8 +31,9 @@ class Changer : protected Holder {
   Outcome drop_dead(JobId id, JobState& found);
   Outcome drop(JobId id, JobState& found);        ///< what is kept of a job that is over
   bool prune(std::uint32_t slot, Control found);  ///< a dead letter that still is as it was found
-  /// Takes a dead letter into this lane's hands. A job that is only discarded stays as it was.
-  Outcome seize_dead(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
+  /// Takes a job that was lost into this lane's hands. One that `which` does not name stays as it was.
+  Outcome seize_lost(Event event, Lost which, JobId id, std::uint32_t& slot, Control& held,
+                     JobState& found);
   /// Of a job that this lane holds under an intent that says what it was before.
   void end_cancelled(std::uint32_t slot, Control held, unsigned before);
 

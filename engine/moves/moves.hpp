@@ -35,16 +35,16 @@ enum class Event : std::uint8_t {
   kBeat,  ///< a heartbeat or a progress report
   kReprioritize,
   kCancel,
-  kExpire,           ///< expires_at has passed before the job ran
-  kQueueEnd,         ///< its queue is deleted
-  kDrop,             ///< it gives way to newer ones of its queue
-  kLimitHold,        ///< a limit holds it back: it waits in a lot
-  kLimitRelease,     ///< it leaves the lot
-  kLimitDelay,       ///< a limit puts it off
-  kLimitDrop,        ///< a limit does without it
-  kMemberRuns,       ///< what it waited for in its workflow has ended
-  kDeadLetterRetry,  ///< taken back out of the dead letters
-  kDeadLetterDrop,   ///< it goes for good, and its slot is free
+  kExpire,          ///< expires_at has passed before the job ran
+  kQueueEnd,        ///< its queue is deleted
+  kDrop,            ///< it gives way to newer ones of its queue
+  kLimitHold,       ///< a limit holds it back: it waits in a lot
+  kLimitRelease,    ///< it leaves the lot
+  kLimitDelay,      ///< a limit puts it off
+  kLimitDrop,       ///< a limit does without it
+  kMemberRuns,      ///< what it waited for in its workflow has ended
+  kRevive,          ///< one that was lost, a dead letter or another, is to run after all
+  kDeadLetterDrop,  ///< it goes for good, and its slot is free
 };
 inline constexpr std::size_t kEvents = 29;
 
@@ -129,7 +129,8 @@ inline constexpr unsigned kAvailable = kSlotAvailable, kScheduled = kSlotSchedul
 inline constexpr States kReady = states(kAvailable), kOrdered = states(kScheduled, kAvailable),
                         kLater = states(kScheduled, kRetryable), kAsleep = states(kPending),
                         kWaits = states(kScheduled, kAvailable, kPending, kRetryable),
-                        kHeld = states(kActive), kDead = states(kDiscarded);
+                        kHeld = states(kActive), kLost = states(kCancelled, kDiscarded),
+                        kDead = states(kDiscarded);
 constexpr Move born(Event event, unsigned to, Where where) {
   return {event, states(kSlotFree), kSlotFilling, Op::kEnqueue, to, kIn, where};
 }
@@ -192,7 +193,7 @@ inline constexpr auto kMoves = [] {
 
       {kMemberRuns, states(kSlotWaiting), kSlotMoving, Op::kRelease, kAvailable, kIn, Where::kLine},
       // goes on as kReturn, once the slot is held: then it charges the queue
-      moves(kDeadLetterRetry, kDead, kAvailable, kIn, Where::kLine),
+      moves(kRevive, kLost, kAvailable, kIn, Where::kLine),
       moves(kDeadLetterDrop, kDead, kSlotFree, kStays, Where::kSame),
   });
 }();
@@ -224,7 +225,7 @@ inline constexpr Undo kUndo[] = {
     {Op::kFetchBatch, {&QueueTally::out, &QueueTally::dispatched}},
     {Op::kSettle, {&QueueTally::completed}},
     {Op::kAckBatch, {&QueueTally::completed}},
-    // a dead letter's retry begins as kMove and goes on as kReturn: the first word stays
+    // a revival begins as kMove and goes on as kReturn: the first word stays
     {Op::kReturn, {nullptr, &QueueTally::in, &QueueTally::in_reserved}},
     {Op::kMove, {&QueueTally::out}},
     // an admission is undone halfway: the third word stays, the first two are spent

@@ -17,6 +17,9 @@
 //   3. one cas of `signals` puts fraction and texts in the place of those before;
 //   4. it frees the texts before.
 //
+// What the report leaves out, 2. takes from the texts before; when others took their place until 3,
+// the lane begins again.
+//
 // A lane that dies between 2 and 3 leaves blocks that stand in no text, between 3 and 4 the texts
 // before: end_report() frees either. A job that ends between the lane's look and 3 may have a late
 // report, which 5. takes back.
@@ -31,13 +34,13 @@ namespace {
 struct ReportHead {
   std::uint64_t at_ms;
   std::uint64_t check;  ///< of the texts: blocks may be used again while they are read
-  std::uint32_t message, data;
+  std::uint32_t message, data, checkpoint, unused;
 };
 
 /// One that does not say how far the job is leaves that as it was.
 std::uint64_t parts_asked(const Report& report, std::uint64_t said) {
-  return report.fraction ? ReportWord::parts_of(*report.fraction)
-                         : std::max(said, ReportWord::parts_of(0));
+  if (report.fraction) return ReportWord::parts_of(*report.fraction);
+  return report.has_texts ? std::max(said, ReportWord::parts_of(0)) : said;
 }
 
 std::uint64_t check_of(std::uint64_t at_ms, std::string_view texts) {
@@ -54,12 +57,15 @@ std::uint64_t report_blocks(const shm::Segment& segment, std::uint32_t first_blo
 }
 
 std::string encode_report(const ReportTexts& texts) {
-  const std::string both = texts.message + texts.data;
-  const ReportHead head{texts.at_ms, check_of(texts.at_ms, both),
+  const std::string all = texts.message + texts.data + texts.checkpoint;
+  const ReportHead head{texts.at_ms,
+                        check_of(texts.at_ms, all),
                         static_cast<std::uint32_t>(texts.message.size()),
-                        static_cast<std::uint32_t>(texts.data.size())};
+                        static_cast<std::uint32_t>(texts.data.size()),
+                        static_cast<std::uint32_t>(texts.checkpoint.size()),
+                        0};
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
-  return bytes += both;
+  return bytes += all;
 }
 
 std::optional<ReportTexts> read_report(const shm::Segment& segment, std::uint32_t first_block,
@@ -72,26 +78,28 @@ std::optional<ReportTexts> read_report(const shm::Segment& segment, std::uint32_
   Blocks::read(segment, first_block, word, sizeof head, bytes);
   if (bytes.size() != sizeof head) return std::nullopt;
   std::memcpy(&head, bytes.data(), sizeof head);
-  const std::uint64_t size = std::uint64_t{head.message} + head.data;
-  if (size > max_bytes) return std::nullopt;
+  const std::uint64_t size = std::uint64_t{head.message} + head.data + head.checkpoint;
+  if (size > 2 * max_bytes) return std::nullopt;
   bytes.clear();
   Blocks::read(segment, first_block, word, sizeof head + size, bytes);
   if (bytes.size() != sizeof head + size) return std::nullopt;
-  const std::string_view both = std::string_view(bytes).substr(sizeof head);
-  if (check_of(head.at_ms, both) != head.check) return std::nullopt;
-  return ReportTexts{head.at_ms, std::string(both.substr(0, head.message)),
-                     std::string(both.substr(head.message))};
+  const std::string_view all = std::string_view(bytes).substr(sizeof head);
+  if (check_of(head.at_ms, all) != head.check) return std::nullopt;
+  return ReportTexts{head.at_ms, std::string(all.substr(0, head.message)),
+                     std::string(all.substr(head.message, head.data)),
+                     std::string(all.substr(head.message + head.data))};
 }
 
 void add_report(const Store& store, const JobRecord& job, bool texts, Snapshot& s) {
   for (unsigned look = 0; look < 64; ++look) {
     const ReportWord report(job.signals.load());  // PAIR report
-    if (!report.is_of(s.attempt) || report.parts() == 0) return;
-    s.fraction = static_cast<double>(report.parts() - 1) / 10'000;
+    const bool own = report.is_of(s.attempt) && report.parts() != 0;
+    if (own) s.fraction = static_cast<double>(report.parts() - 1) / 10'000;
     if (!texts || !report.has_texts()) return;
     if (auto found = read_report(store.segment(), report.first_block(), s.slot, s.generation,
                                  store.max_body())) {
       s.report = std::move(*found);
+      if (!own) s.report = {.checkpoint = std::move(s.report.checkpoint)};
       return;
     }
   }
@@ -100,13 +108,15 @@ void add_report(const Store& store, const JobRecord& job, bool texts, Snapshot& 
 Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& report,
                        std::uint64_t& until) {
   JobRecord& job = store_.job(slot);
-  if (report.message.size() + report.data.size() > store_.max_body()) return Outcome::kTooLarge;
+  if (report.message.size() + report.data.size() + report.checkpoint.size() > store_.max_body())
+    return Outcome::kTooLarge;
   if (!move_lease(job, word, 0, Lease::kOnlyLonger, until)) return Outcome::kLost;
   const std::uint16_t attempt = job.attempt.get();
   for (ReportWord found(job.signals.load());;) {
     const bool same = found.is_of(attempt);
     const std::uint64_t said = same ? found.parts() : 0, asked = parts_asked(report, said);
-    if (asked >= said && (report.has_texts || (found.has_texts() && !same)))
+    if (asked >= said &&
+        (report.has_texts || !report.checkpoint.empty() || (found.has_texts() && !same)))
       return report_texts(slot, word, report);
     if (job.control.load() != word) return Outcome::kLost;
     if (said >= asked) return Outcome::kOk;
@@ -118,21 +128,38 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
   }
 }
 
+/// What stands with the job after the report, given what stands there now.
+ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::uint32_t slot) const {
+  const JobRecord& job = store_.job(slot);
+  ReportTexts texts;
+  if (before.has_texts())
+    texts =
+        read_report(segment_, before.first_block(), slot, job.generation.get(), store_.max_body())
+            .value_or(ReportTexts());
+  if (report.has_texts)
+    texts = {store_.now_ms(), std::string(report.message), std::string(report.data),
+             std::move(texts.checkpoint)};
+  else if (!before.is_of(job.attempt.get()))
+    texts = {.checkpoint = std::move(texts.checkpoint)};
+  if (!report.checkpoint.empty()) texts.checkpoint = report.checkpoint;
+  return texts;
+}
+
 /// For a report with texts, or a report that removes those of another attempt.
 [[gnu::noinline]] Outcome Holder::report_texts(std::uint32_t slot, std::uint64_t word,
                                                const Report& report) {
   JobRecord& job = store_.job(slot);
   const std::uint16_t attempt = job.attempt.get();
+  const ReportWord before(job.signals.load());
   const std::uint64_t blocks = slots_.texts().next_made_word(slot, job.generation.get());
   self_.intent_data[ReportIntent::kOwnWord].set(blocks, Point::kIntentSet);
   self_.intent_data[ReportIntent::kOldWord].set(0, Point::kIntentSet);
   self_.intent_data[ReportIntent::kOldBlock].set(0, Point::kIntentSet);
   intend_bare(Op::kReport, job.queue.get(), slot);  // 1
-  std::uint32_t fresh = kNoIndex;
-  if (report.has_texts)  // 2
-    fresh = slots_.write(blocks, encode_report({store_.now_ms(), std::string(report.message),
-                                                std::string(report.data)}));
-  for (ReportWord found(job.signals.load());;) {
+  const ReportTexts texts = texts_after(report, before, slot);
+  const std::uint32_t fresh =
+      texts.empty() ? kNoIndex : slots_.write(blocks, encode_report(texts));  // 2
+  for (ReportWord found = before;;) {
     const bool same = found.is_of(attempt);
     const bool keeps = same && fresh == kNoIndex;
     const std::uint64_t said = same ? found.parts() : 0, parts = parts_asked(report, said);
@@ -142,6 +169,11 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
     self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
     self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
     const bool lost = job.control.load() != word;
+    if (!lost && found.first_block() != before.first_block()) {
+      end_report(slot, true);
+      intend_nothing();
+      return report_texts(slot, word, report);
+    }
     if (lost || parts < said) {  // or another report came before it
       end_report(slot, true);
       intend_nothing();
@@ -154,9 +186,9 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
     if (late) end_report(slot, true);  // 5
     intend_nothing();
     if (late) return Outcome::kLost;
-    if (tellings_.on()) [[unlikely]]
+    if (tellings_.on() && (report.fraction || report.has_texts)) [[unlikely]]
       tellings_.held(EventKind::kJobProgress, job, Control(word), parts - 1);
-    return report.has_texts && fresh == kNoIndex ? Outcome::kNoBlocks : Outcome::kOk;
+    return !texts.empty() && fresh == kNoIndex ? Outcome::kNoBlocks : Outcome::kOk;
   }
 }
 
@@ -168,7 +200,8 @@ void Holder::withdraw_report(JobRecord& job) {
 }
 
 /// Frees what this lane's report of the job left, which its intent names: after its death, or when
-/// it came too late. A report of a job that has ended, or of the slot's next job, is taken back.
+/// it came too late. A report of an attempt that has ended is taken back, all but its checkpoint; one
+/// of the slot's next job is taken back whole.
 void Holder::end_report(std::uint32_t slot, bool late) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t blocks = self_.intent_data[ReportIntent::kOwnWord].get(),
@@ -179,12 +212,16 @@ void Holder::end_report(std::uint32_t slot, bool late) {
     return signals.first_block() < segment_.geometry().blocks &&
            segment_.block_word(signals.first_block()).load() == blocks;
   };
-  late = late || Control(job.control.load()).state() != kSlotActive ||
-         !Blocks::is_of(blocks, slot, job.generation.get());
+  const unsigned state = Control(job.control.load()).state();
+  const bool gone = state == kSlotFree || state == kSlotFilling ||
+                    !Blocks::is_of(blocks, slot, job.generation.get());
+  late = late || gone || state != kSlotActive;
+  const auto taken_back = [gone](ReportWord signals) {
+    return gone ? signals.withdrawn().without_texts() : signals.withdrawn();
+  };
   ReportWord found(job.signals.load());
-  while (
-      late && is_ours(found) &&
-      !job.signals.cas(found.word, found.withdrawn().without_texts().word, Point::kProgressSet)) {}
+  while (late && is_ours(found) &&
+         !job.signals.cas(found.word, taken_back(found).word, Point::kProgressSet)) {}
   found = ReportWord(job.signals.load());
   if (Blocks::is_made(old_word) && found.first_block() != old)
     slots_.texts().free_made(old, old_word);

@@ -18,12 +18,16 @@ struct Report {
   /// Whether these take the place of what was said before.
   bool has_texts = false;
   std::string_view message = {}, data = {};
+  /// what the next attempt is to go on from; empty: what was said of that before stays
+  std::string_view checkpoint = {};
 };
 
 /// The texts of a report as they stand with the job.
 struct ReportTexts {
-  std::uint64_t at_ms = 0;
-  std::string message, data;
+  std::uint64_t at_ms = 0;  ///< when message and data were reported; 0: never
+  std::string message = {}, data = {};
+  std::string checkpoint = {};  ///< also of an earlier attempt
+  bool empty() const { return at_ms == 0 && checkpoint.empty(); }
 };
 
 /// What a report leaves in JobRecord::signals. All of it changes by one cas, so that a reader sees a
@@ -31,7 +35,7 @@ struct ReportTexts {
 ///   15..0 the fraction in 1/10,000 plus one (0: none)  22 it has texts  31..23 the attempt that reported
 ///   63..32 first block of the texts
 /// A report belongs to one attempt. The next one begins without, though the texts keep their blocks
-/// until it reports or the slot is used again.
+/// until it reports or the slot is used again; a checkpoint goes over from each text to the next.
 struct ReportWord {
   std::uint64_t word = 0;
   constexpr explicit ReportWord(std::uint64_t signals) : word(signals) {}

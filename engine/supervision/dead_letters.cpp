@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/workflows/workflow_look.hpp"
+#include "engine/supervision/retention.hpp"
 
 namespace ojs_shm::engine {
 
@@ -11,14 +11,6 @@ namespace {
 constexpr std::uint32_t kSlotsPerLook = 16'384;
 constexpr std::size_t kDropsPerLook = 4'096;
 }  // namespace
-
-/// A key that is taken for ever is held by nothing but the retention.
-bool DeadLetters::is_free(const JobRecord& job, std::uint64_t now) const {
-  if (kept_for_workflow(store_, job)) return false;
-  if (!is_minded(job, kSlotDiscarded)) return true;
-  const std::uint64_t until = minded_until(job);
-  return until <= now || until == Uniqueness::kForEver;
-}
 
 /// Leaves in `found_` what goes: 1. all that are too old; 2. of the rest the oldest, while they
 /// are too many.
@@ -54,7 +46,8 @@ std::uint64_t DeadLetters::look(std::uint64_t now) {
     for (; cursor_ < end; ++cursor_) {
       const JobRecord& job = store_.job(cursor_);
       const Control control(job.control.load());
-      if (control.state() == kSlotDiscarded && job.flags().has(Policy::kDead) && is_free(job, now))
+      if (control.state() == kSlotDiscarded && job.flags().has(Policy::kDead) &&
+          may_go(store_, job, kSlotDiscarded, now))
         found_.push_back({job.finished_at.get(), control, cursor_});
     }
     if (cursor_ < store_.slots()) return now;

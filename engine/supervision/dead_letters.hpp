@@ -39,7 +39,6 @@ class DeadLetters {
     Control control;
     std::uint32_t slot;
   };
-  bool is_free(const JobRecord& job, std::uint64_t now) const;
   void choose(std::uint64_t now);
 
   Actor& actor_;

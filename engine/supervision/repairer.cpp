@@ -62,9 +62,10 @@ std::uint32_t Repairer::end_operation(std::uint32_t slot, Op op, std::uint64_t t
         return 1;
       }
       if (rival != 0) job.signals.fetch_and(~kRivalBits, Point::kRivalMarked);
-      if (rival != 0 || target != 0) job.policy.set(job.flags().with_previous(0).word);
-      // A dead letter's retry goes on: it is no longer what it was.
-      if (op == Op::kReturn && target == kSlotDiscarded)
+      // A revival goes on: the job is no longer what it was.
+      if (rival != 0 || (target != 0 && target != kSlotCancelled))
+        job.policy.set(job.flags().with_previous(0).word);
+      if (op == Op::kReturn && (target == kSlotDiscarded || target == kSlotCancelled))
         revive(slot, job, found);
       else
         put_back(slot, job, found, known ? static_cast<unsigned>(target) : kSlotAvailable);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "engine/tables/hint_lives.hpp"
 #include "engine/tenants/tenant_turns.hpp"
@@ -23,15 +24,17 @@ std::uint64_t first_look(const JobRecord& job, unsigned state) {
 
 void Supervisor::add(std::uint64_t due, std::uint32_t slot, std::uint32_t generation) {
   if (due == 0) return;
-  heap_.push_back({due, slot, generation});
+  announced_ = std::max(announced_ + 1, actor_.store().now_ms());
+  heap_.push_back({due, announced_, slot, generation});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   // Cancelled jobs leave dead timers: no more than twice the slots are ever kept.
   if (heap_.size() > std::size_t{actor_.store().slots()} * 2 + 1024) built_ = false;
 }
 
-/// All timers from the slots themselves.
+/// All timers from the slots themselves, as if each had been announced when its job was accepted.
 void Supervisor::rebuild(std::uint64_t now) {
   heap_.clear();
+  std::vector<std::tuple<std::uint64_t, JobId, Timer>> found;  // with when they came
   Store& store = actor_.store();
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const JobRecord& job = store.job(slot);
@@ -39,10 +42,18 @@ void Supervisor::rebuild(std::uint64_t now) {
     if (state == kSlotFree || is_finished(state) || state >= kSlotTemplate) continue;
     const std::uint64_t expires = job.expires_at.get();
     if (state == kSlotScheduled || state == kSlotRetryable || is_exclusive(state))
-      heap_.push_back(
-          {job.due_at.get() != 0 ? first_look(job, state) : now, slot, job.generation.get()});
+      found.push_back(
+          {job.available_at.get(),
+           job.id(),
+           {job.due_at.get() != 0 ? first_look(job, state) : now, 0, slot, job.generation.get()}});
     else if (expires != 0)
-      heap_.push_back({expires, slot, job.generation.get()});
+      found.push_back({job.available_at.get(), job.id(), {expires, 0, slot, job.generation.get()}});
+  }
+  std::ranges::sort(
+      found, {}, [](const auto& each) { return std::pair(std::get<0>(each), std::get<1>(each)); });
+  for (const auto& [available_at, id, timer] : found) {
+    heap_.push_back(timer);
+    heap_.back().announced = heap_.size();
   }
   std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
   built_ = true;
@@ -157,7 +168,7 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
         again != 0 ? again : now + std::max<std::uint64_t>(store.header().retention_ms / 4, 1000);
   }
   if (store.header().retention_ms != 0) next = std::min(next, next_retention_);
-  next = std::min({next, watch_.look(now), dead_letters_.look(now)});
+  next = std::min({next, watch_.look(now), dead_letters_.look(now), ended_jobs_.look(now)});
   if (next_workers_ <= now) next_workers_ = registry_.look(now, report.lost_workers);
   next = std::min(next, std::max(next_workers_, now + 1));
   if (const std::uint64_t again = actor_.watch_pressure(now); again != 0)

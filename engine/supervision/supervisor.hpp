@@ -8,6 +8,7 @@
 #include "engine/rules/retry.hpp"
 #include "engine/supervision/dead_letters.hpp"
 #include "engine/supervision/packing.hpp"
+#include "engine/supervision/retention.hpp"
 #include "engine/workers/registry.hpp"
 
 namespace ojs_shm::engine {
@@ -25,6 +26,7 @@ class Supervisor {
         watch_(actor),
         packer_(actor),
         dead_letters_(actor),
+        ended_jobs_(actor),
         registry_(actor) {}
 
   struct Report {
@@ -36,10 +38,13 @@ class Supervisor {
   std::uint64_t tick(std::uint64_t now, Report& report);
 
  private:
+  /// Of several that are due at once, the one that was announced first comes first.
   struct Timer {
-    std::uint64_t due;
+    std::uint64_t due, announced;
     std::uint32_t slot, generation;
-    bool operator>(const Timer& other) const { return due > other.due; }
+    bool operator>(const Timer& other) const {
+      return due != other.due ? due > other.due : announced > other.announced;
+    }
   };
   void rebuild(std::uint64_t now);
   void add(std::uint64_t due, std::uint32_t slot, std::uint32_t generation);
@@ -53,8 +58,10 @@ class Supervisor {
   ScheduleWatch watch_;
   Packer packer_;
   DeadLetters dead_letters_;
+  EndedJobs ended_jobs_;
   Registry registry_;
   std::vector<Timer> heap_;
+  std::uint64_t announced_ = 0;  ///< of the last one: grows, and lies not behind the clock
   bool built_ = false;
   std::uint64_t timers_lost_ = 0;
   std::uint64_t next_lease_look_ = 0, next_retention_ = 0, next_turns_ = 0, next_workers_ = 0;

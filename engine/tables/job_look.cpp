@@ -114,7 +114,7 @@ std::optional<Snapshot> snapshot(const Store& store, std::uint32_t slot, bool te
       shm::Blocks::read(store.segment(), r.errors_block.get(), slot, s.generation,
                         r.errors_length.get(), s.errors);
     }
-    if ((s.signals & kProgressMask) != 0) [[unlikely]]
+    if ((s.signals & (kProgressMask | ReportWord::kTexts)) != 0) [[unlikely]]
       add_report(store, r, texts, s);
     // Type and args must lie within the body, whatever a stranger wrote.
     if (s.type_length + s.args_length > s.body.size()) {

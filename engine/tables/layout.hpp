@@ -317,6 +317,8 @@ struct alignas(128) QueueRecord {
   // NO CRASH POINT: a bank means nothing before `turn` names it
   /// ranks in 16 bits each; the bank in use stands
   alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];
+  /// ms for which jobs are kept after such an end; 0: as the segment keeps them
+  Word kept_completed, kept_discarded, kept_cancelled;
 
   /// The rank whose turn it is, or kOthers.
   std::uint16_t turn_of(Turn cycle, unsigned at) const {
@@ -377,6 +379,7 @@ struct EngineHeader {
   Word strict_envelopes;     ///< 1: readers of envelopes refuse members without a meaning
   /// may a priority change after enqueue: 1 yes, 2 no, 0 as the convention has it
   Word priority_changes;
+  Word retentions;              ///< how often a queue's own retention was set
   alignas(64) Word event_turn;  ///< pages of events handed out
   Word waits_unmeasured;        ///< dispatches for which there was no page
   Word pools_settler;           ///< lane + 1 of the lane that changes pools

@@ -359,6 +359,18 @@ std::vector<Operation> job_operations() {
        },
        [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
       {"retry_dead", dead_letter, [](Hands& h) { must(h.admin->retry_dead(h.id)); }},
+      {"retry_discarded",
+       [hold_one](Hands& h) {
+         hold_one(h);
+         must(h.worker->nack(h.job, failure(false)));
+       },
+       [](Hands& h) { must(h.producer->retry(h.id)); }},
+      {"retry_cancelled",
+       [](Hands& h) {
+         h.put();
+         must(h.producer->cancel(h.id));
+       },
+       [](Hands& h) { must(h.producer->retry(h.id)); }},
       {"drop_dead", dead_letter, [](Hands& h) { must(h.admin->drop_dead(h.id)); }},
       {"drop_completed",
        [hold_one](Hands& h) {

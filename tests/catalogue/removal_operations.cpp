@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes by itself or with its queue.
 
+#include <stdexcept>
+
 #include "engine/supervision/dead_letters.hpp"
+#include "engine/supervision/retention.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
@@ -80,6 +83,22 @@ std::vector<Operation> removal_operations() {
        prune},
       {"set_dead_retention", [](Hands&) {},
        [](Hands& h) { must(h.admin->set_dead_retention({.max_age_ms = 5, .max_count = 7})); }},
+      {"drop_what_is_kept_no_longer",
+       [many_over](Hands& h) {
+         many_over(h);
+         must(h.admin->set_queue("default", {.retention = {.completed_ms = 1000}}));
+         h.move_clock(5000);
+       },
+       [](Hands& h) {
+         engine::EndedJobs ended(h.handle->actor());
+         const std::uint64_t now = h.handle->store().now_ms();
+         while (ended.look(now) == now) {}
+         if (h.producer->get(h.ids[1000])) throw std::runtime_error("a job is kept for too long");
+       }},
+      {"set_retention", [](Hands&) {},
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {.retention = {.completed_ms = 5, .cancelled_ms = 7}}));
+       }},
       {"delete_queue", configure, [](Hands& h) { must(h.admin->delete_queue("default")); }},
       {"delete_queue_discarding", fill,
        [](Hands& h) { must(h.admin->delete_queue("default", QueueDeletion::kDiscard)); }, "", true},

@@ -52,6 +52,18 @@ std::vector<Operation> report_operations() {
          for (int i = 0; i < 96 && h.producer->enqueue(spec_of(args)); ++i) {}
        },
        [](Hands& h) { (void)h.worker->progress(h.job, 0.6, text_of(8000)); }},
+      {"checkpoint", hold_one, [](Hands& h) { must(h.worker->checkpoint(h.job, "{\"row\":7}")); }},
+      {"checkpoint_beside_texts", hold_reported,
+       [](Hands& h) { must(h.worker->checkpoint(h.job, '"' + text_of(700) + '"')); }},
+      {"progress_keeps_a_checkpoint",
+       [](Hands& h) {
+         hold_one(h);
+         must(h.worker->checkpoint(h.job, '"' + text_of(700) + '"'));
+         must(h.worker->nack(h.job, failure()));
+         must(h.producer->promote(h.id));
+         h.take(h.job);
+       },
+       [](Hands& h) { must(h.worker->progress(h.job, 0.1)); }},
       {"requeue_after_progress", hold_reported, [](Hands& h) { must(h.worker->requeue(h.job)); }},
       {"drop_dead_after_progress",
        [](Hands& h) {

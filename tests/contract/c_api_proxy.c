@@ -187,6 +187,8 @@ static int by_ids(void) {
   CHECK_OK(other, ojs_shm_proxy_progress(other, id, fence, 0.5));
   CHECK_OK(other, ojs_shm_proxy_progress_texts(other, id, fence, 0.6, "more", NULL, 0));
   CHECK(ojs_shm_proxy_progress(other, id, fence, 1.5) == OJS_SHM_E_INVALID);
+  CHECK_OK(other, ojs_shm_proxy_checkpoint(other, id, fence, "{\"row\":7}", 0));
+  CHECK(ojs_shm_proxy_checkpoint(other, id, fence, "{", 1) == OJS_SHM_E_INVALID);
   CHECK_OK(other, ojs_shm_proxy_requeue(other, id, fence));
   CHECK(ojs_shm_proxy_ack(other, id, fence, NULL, 0) == OJS_SHM_E_WRONG_STATE);
   CHECK_OK(other, ojs_shm_last_error_detail(other, &error));
@@ -203,6 +205,8 @@ static int by_ids(void) {
   CHECK_OK(proxy, ojs_shm_proxy_ack(proxy, id, 0, "[7]", 0));
   CHECK_OK(here.producer, ojs_shm_get(here.producer, id, here.text, sizeof here.text));
   CHECK(strstr(here.text, "\"result\":[7]") != NULL);
+  CHECK(strstr(here.text, "\"last_checkpoint\":{\"row\":7}") != NULL);
+  CHECK(ojs_shm_retry_job(here.producer, id) == OJS_SHM_E_WRONG_STATE);
   CHECK(ojs_shm_proxy_requeue(proxy, "018f0000-0000-7000-8000-000000000000", 0) ==
         OJS_SHM_E_NOT_FOUND);
 

@@ -48,16 +48,53 @@ TEST(CliRemoval, dead_letters_are_kept_as_it_is_set) {
   EXPECT_EQ(segment.cli({"dead", "retention", "--max-count", "-1"}).exit_code, 2);
 }
 
+TEST(CliRemoval, a_queue_keeps_its_jobs_as_long_as_it_says) {
+  const LiveSegment segment;
+  const Finished set = segment.cli(
+      {"queue", "set", "mail", "--retention", "completed=10ms,discarded=P30D", "--json"});
+  ASSERT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_EQ(member(set.out, "retention.discarded"), "P30D");
+  const std::string id = segment.enqueue({"-t", "a", "-q", "mail"});
+  EXPECT_EQ(segment.cli({"work", "-q", "mail", "--until-empty", "--", "true"}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return segment.cli({"get", id}).exit_code == 4; }));
+  const std::string off =
+      segment.cli({"queue", "set", "mail", "--retention", "completed=off", "--json"}).out;
+  EXPECT_THAT(off, HasSubstr(R"("retention":{"discarded":"P30D"})"));
+  EXPECT_THAT(segment.cli({"queue", "set", "mail", "--retention", "off", "--json"}).out,
+              HasSubstr(R"("retention":{})"));
+  EXPECT_EQ(segment.cli({"queue", "set", "mail", "--retention", "done=1d"}).exit_code, 2);
+}
+
+TEST(CliRemoval, lost_jobs_run_again) {
+  const LiveSegment segment;
+  const std::string lost = segment.enqueue({"-t", "a", "--retry", "max_attempts=1"}),
+                    off = segment.enqueue({"-t", "a", "-q", "other"});
+  EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "false"}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"cancel", off}).exit_code, 0);
+  EXPECT_EQ(segment.cli({"retry", "--queue", "default"}).out, "1 job available again\n");
+  EXPECT_EQ(segment.job(lost, "state"), "available");
+  EXPECT_EQ(segment.job(lost, "attempt"), "0");
+  EXPECT_EQ(segment.cli({"retry", "--queue", "other"}).out, "0 jobs available again\n");
+  EXPECT_EQ(segment.cli({"retry", off}).exit_code, 0);
+  EXPECT_EQ(segment.job(off, "state"), "available");
+  const Finished again = segment.cli({"retry", off});
+  EXPECT_EQ(again.exit_code, 5);
+  EXPECT_THAT(again.err, HasSubstr("available"));
+}
+
 TEST(CliRemoval, the_broker_sets_how_they_are_kept) {
   const LiveSegment flags({"--dead-max-age", "90d", "--dead-max-count", "0"});
   EXPECT_THAT(flags.cli({"dead", "retention", "--json"}).out,
               HasSubstr(R"("max_age":"P90D","max_count":null)"));
   const LiveSegment setup;  // for the folder
   const std::string file = setup.folder() / "broker.toml";
-  std::ofstream(file) << "dead_max_age = \"1d\"\ndead_max_count = 77\n";
+  std::ofstream(file) << "dead_max_age = \"1d\"\ndead_max_count = 77\n"
+                         "[queues.mail]\nretention = { completed = \"7d\", cancelled = 60 }\n";
   const LiveSegment read({"--config", file});
   EXPECT_THAT(read.cli({"dead", "retention", "--json"}).out,
               HasSubstr(R"("max_age":"P1D","max_count":77)"));
+  EXPECT_THAT(read.cli({"queue", "get", "mail", "--json"}).out,
+              HasSubstr(R"("retention":{"completed":"P7D","cancelled":"PT1M"})"));
 }
 
 TEST(CliRemoval, a_queue_is_deleted) {

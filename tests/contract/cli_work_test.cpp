@@ -84,6 +84,22 @@ TEST(CliWork, a_command_says_how_far_its_job_is) {
   EXPECT_EQ(member(seen, "progress_data"), R"({"files":[7]})");
 }
 
+TEST(CliWork, the_next_attempt_goes_on_from_the_checkpoint_of_the_last) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a", "--retry", "initial_interval=1ms"});
+  const std::string command =
+      R"(if [ -n "$OJS_LAST_CHECKPOINT" ]; then echo "$OJS_LAST_CHECKPOINT"; else )" +
+      program("ojs-shm") + R"( progress 0.5 --checkpoint '{"row":7}'; exit 1; fi)";
+  const Finished done = segment.cli(shell_worker(command, {"--until-empty"}));
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  ASSERT_TRUE(eventually([&] { return segment.job(id, "state") != "retryable"; }));
+  const Finished again = segment.cli(shell_worker(command, {"--until-empty"}));
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(segment.job(id, "result"), R"({"row":7})");
+  EXPECT_EQ(segment.job(id, "attempt"), "2");
+  EXPECT_EQ(segment.cli({"progress", "0.5", id, "--checkpoint", "{"}).exit_code, 2);
+}
+
 TEST(CliWork, progress_of_an_attempt_that_is_over_is_refused) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a"});

@@ -236,7 +236,10 @@ void Visitor::progress(Input& input) {
   Job& job = some_job(input);
   const double done = static_cast<double>(input.byte()) / 255;
   if (!job.valid()) return;
-  if (input.byte() % 2 == 0)
+  const unsigned choice = input.byte();
+  if (choice % 4 == 2)
+    (void)worker_->checkpoint(job, '"' + std::string(input.below(64) * 64, 'c') + '"');
+  else if (choice % 4 == 0)
     (void)worker_->progress(job, done);
   else
     (void)worker_->progress(job, done, std::string(input.below(64) * 64, 'm'), "{}");
@@ -252,8 +255,9 @@ void Visitor::reprioritize(Input& input) {
 void Visitor::activate(Input& input) {
   const unsigned choice = input.byte();
   if (choice % 4 == 1) return (void)producer_->promote(some_id(input));
+  if (choice % 8 == 3) return (void)producer_->retry(some_id(input));
   if (choice % 4 == 2)
-    return (void)admin_->bulk(static_cast<BulkAction>(choice / 4 % 4),
+    return (void)admin_->bulk(static_cast<BulkAction>(choice / 4 % 6),
                               {.queue = std::string(kQueues[choice / 16 & 3])});
   (void)producer_->activate(some_id(input));
 }

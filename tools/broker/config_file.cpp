@@ -90,12 +90,13 @@ class Reader {
       } else if (member.str() == "backpressure") {
         read = read_backpressure(value, settings);
       } else if (member.str() == "aging" || member.str() == "level_weights" ||
-                 member.str() == "shards" || member.str() == "tenant_fairness") {
+                 member.str() == "shards" || member.str() == "tenant_fairness" ||
+                 member.str() == "retention") {
         read = read_order(member, value, settings);
       } else {
         read = complain(member.source(),
                         fmt::format("unknown key `{}` of a queue; there are paused, backpressure, "
-                                    "aging, level_weights, shards, tenant_fairness",
+                                    "aging, level_weights, shards, tenant_fairness, retention",
                                     member.str()));
       }
       if (!read) return read;
@@ -186,6 +187,7 @@ class Reader {
     if (read->level_weights) settings.level_weights = read->level_weights;
     if (read->shards) settings.shards = read->shards;
     if (read->tenant_fairness) settings.tenant_fairness = read->tenant_fairness;
+    if (key.str() == "retention") settings.retention = read->retention;
     return {};
   }
 

@@ -80,6 +80,19 @@ int promote(const Request& request, const IdsOptions& options) {
   });
 }
 
+int retry(const Request& request, const IdsOptions& options) {
+  if (by_filter(options))
+    return for_all(request, options, BulkAction::kRetry, {"retry", "available again"});
+  Producer producer = must(Producer::attach(request.where));
+  return for_each_id(options.ids, request.json, [&](const std::string& id) -> Status {
+    const Status retried = producer.retry(id);
+    if (!retried) return retried;
+    request.json ? print_line(print_job(must(producer.get(id))))
+                 : shell::inform("{} available again", id);
+    return {};
+  });
+}
+
 int drop(const Request& request, const IdsOptions& options) {
   if (by_filter(options)) return for_all(request, options, BulkAction::kDrop, {"drop", "dropped"});
   Admin admin = must(Admin::attach(request.where));
@@ -138,6 +151,14 @@ void add_change_commands(CLI::App& app, Request& request) {
       "Run scheduled and retryable jobs now: they become available before their time", &promote);
   now->add_option("ID", now_options->ids, "The jobs")->transform(shell::known_id);
   add_choice(*now, *now_options);
+
+  const auto [again, again_options] = add_command<IdsOptions>(
+      app, request, "retry",
+      "Run discarded and cancelled jobs again, as if they had never been tried; of flags that "
+      "choose, --state cancelled chooses cancelled jobs, else it is discarded ones",
+      &retry);
+  again->add_option("ID", again_options->ids, "The jobs")->transform(shell::known_id);
+  add_choice(*again, *again_options);
 
   const auto [end, end_options] = add_command<IdsOptions>(
       app, request, "drop",

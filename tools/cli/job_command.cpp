@@ -50,12 +50,15 @@ struct Pipes {
   }
 };
 
+/// No system passes on a variable that is longer than 128 KiB.
+constexpr std::size_t kLongestVariable = 100'000;
+
 std::vector<std::string> environment_for(const Job& job) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view name(*entry);
     if (!name.starts_with("OJS_JOB_") && !name.starts_with("OJS_WORKFLOW_ID=") &&
-        !name.starts_with("OJS_PARENT_RESULTS="))
+        !name.starts_with("OJS_PARENT_RESULTS=") && !name.starts_with("OJS_LAST_CHECKPOINT="))
       variables.emplace_back(*entry);
   }
   variables.push_back(fmt::format("OJS_JOB_ID={}", job.id()));
@@ -65,6 +68,9 @@ std::vector<std::string> environment_for(const Job& job) {
   variables.push_back(fmt::format("OJS_ATTEMPT={}", job.attempt()));
   variables.push_back(fmt::format("OJS_MAX_ATTEMPTS={}", job.max_attempts()));
   variables.push_back(fmt::format("OJS_FENCE={}", job.fence()));
+  if (const std::string checkpoint = job.last_checkpoint();
+      !checkpoint.empty() && checkpoint.size() <= kLongestVariable)
+    variables.push_back(fmt::format("OJS_LAST_CHECKPOINT={}", checkpoint));
   return variables;
 }
 

@@ -21,7 +21,7 @@ using shell::must;
 
 struct ProgressOptions {
   double fraction = 0;
-  std::string id, message, data;
+  std::string id, message, data, checkpoint;
   std::uint64_t fence = 0;
 };
 
@@ -43,6 +43,8 @@ int progress(const Request& request, const ProgressOptions& given) {
   ProgressOptions options = given;
   if (options.id.empty()) read_environment(options);
   Proxy proxy = must(Proxy::attach(must(Segment::attach(request.where))));
+  if (!options.checkpoint.empty())
+    must(proxy.checkpoint(options.id, options.fence, options.checkpoint));
   const bool texts = !options.message.empty() || !options.data.empty();
   must(texts ? proxy.progress(options.id, options.fence, options.fraction, options.message,
                               options.data)
@@ -59,6 +61,10 @@ void add_progress_command(CLI::App& app, Request& request) {
   command->add_option("ID", options->id, "The job (OJS_JOB_ID)")->transform(shell::known_id);
   command->add_option("-m,--message", options->message, "A text for people")->type_name("TEXT");
   command->add_option("--data", options->data, "More for programs")->type_name("JSON");
+  command
+      ->add_option("--checkpoint", options->checkpoint,
+                   "What the next attempt finds in OJS_LAST_CHECKPOINT, should this one fail")
+      ->type_name("JSON");
   command
       ->add_option("--fence", options->fence,
                    "Only for this attempt (the present one; OJS_FENCE beside OJS_JOB_ID)")

@@ -64,7 +64,7 @@ struct SetOptions {
   std::optional<std::uint64_t> max_depth;
   std::optional<std::string> max_size_bytes;
   std::optional<bool> paused;
-  std::optional<std::string> aging, level_weights, tenant_fairness, tenant_weights;
+  std::optional<std::string> aging, level_weights, tenant_fairness, tenant_weights, retention;
   std::optional<std::uint32_t> shards;
   std::string strategy, warning_threshold, clear_threshold, drop;
   std::optional<std::uint64_t> tenant_max_depth;
@@ -113,6 +113,16 @@ std::string fairness_object(const std::string& text, const std::string& weights)
   });
 }
 
+/// STATE=TIME,..., or off for all states.
+std::string retention_object(const std::string& text) {
+  if (text.starts_with('{')) return text;
+  return object([&](json::ObjectWriter& writer) {
+    for (const auto& [state, kept] :
+         shell::pairs_of(text == "off" ? "completed=off,discarded=off,cancelled=off" : text, '='))
+      kept == "off" || kept == "0" ? writer.value(state, "null") : writer.text(state, kept);
+  });
+}
+
 void add_order(QueueSettings& settings, const SetOptions& options) {
   const std::string order = object([&](json::ObjectWriter& writer) {
     if (options.aging) writer.value("aging", aging_object(*options.aging));
@@ -121,12 +131,14 @@ void add_order(QueueSettings& settings, const SetOptions& options) {
     if (options.tenant_fairness || options.tenant_weights)
       writer.value("tenant_fairness", fairness_object(options.tenant_fairness.value_or("on"),
                                                       options.tenant_weights.value_or("off")));
+    if (options.retention) writer.value("retention", retention_object(*options.retention));
   });
   const QueueSettings read = must(parse_queue_settings(order));
   settings.aging = read.aging;
   settings.level_weights = read.level_weights;
   settings.shards = options.shards;
   settings.tenant_fairness = read.tenant_fairness;
+  settings.retention = read.retention;
 }
 
 /// As the Admin API reads them.
@@ -372,6 +384,10 @@ void add_queue_commands(CLI::App& app, Request& request) {
          "Tenants share each level by turns: on, off, or default_weight=1; across: they take turns "
          "whatever the levels of their jobs")
       ->type_name("WHAT");
+  set->add_option("--retention", set_options->retention,
+                  "How long its jobs are kept after their end, such as completed=7d,discarded=30d,"
+                  "cancelled=off; off: as the segment keeps them")
+      ->type_name("STATE=TIME,...");
   set->add_option("--tenant-weights", set_options->tenant_weights,
                   "Turns of tenants, such as acme:5,basic:1; others have 1")
       ->type_name("TENANT:N,...");

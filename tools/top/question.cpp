@@ -36,9 +36,9 @@ Question pause(const SegmentName& where, const std::string& queue, bool paused) 
 }
 
 Question retry(const SegmentName& where, const std::string& id) {
-  return {"retry dead letter " + id + "?", false, {}, [=](const std::string&) {
+  return {"run job " + id + " again?", false, {}, [=](const std::string&) {
             return with_admin(where, [&](Admin& admin) {
-              return told(admin.retry_dead(id), "dead letter " + id + " is available");
+              return told(admin.producer().retry(id), "job " + id + " is available");
             });
           }};
 }

@@ -63,7 +63,8 @@ int ojs_shm_configure_queue(ojs_shm_admin* admin, const char* queue, const char*
         settings->level_weights || settings->shards || settings->tenant_fairness ||
         settings->strategy || settings->warning_threshold || settings->clear_threshold ||
         settings->drop || settings->tenant_max_depth || settings->tenant_max_size_bytes ||
-        settings->tenant_bounds)
+        settings->tenant_bounds || settings->retention.completed_ms ||
+        settings->retention.discarded_ms || settings->retention.cancelled_ms)
       wrong_argument("json", "without a queue it must hold `aging` alone");
     return record.done(admin->object.set_default_aging(*settings->aging));
   });

@@ -70,6 +70,12 @@ int ojs_shm_promote(ojs_shm_producer* producer, const char* id) {
   });
 }
 
+int ojs_shm_retry_job(ojs_shm_producer* producer, const char* id) {
+  return entry(producer, [&](Record& record) -> int {
+    return record.done(producer->object.retry(text(id, "id")));
+  });
+}
+
 int ojs_shm_drop(ojs_shm_admin* admin, const char* id) {
   return entry(admin, [&](Record& record) -> int {
     return record.done(admin->object.drop(text(id, "id")));
@@ -79,7 +85,7 @@ int ojs_shm_drop(ojs_shm_admin* admin, const char* id) {
 int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                  ojs_shm_bulk_report* report) {
   return entry(admin, [&](Record& record) -> int {
-    if (action < OJS_SHM_BULK_CANCEL || action > OJS_SHM_BULK_DROP)
+    if (action < OJS_SHM_BULK_CANCEL || action > OJS_SHM_BULK_RETRY)
       wrong_argument("action", "is none of OJS_SHM_BULK_");
     if (report != nullptr) write_struct(report, ojs_shm_bulk_report{}, "report");
     ojs_shm::BulkReport last;

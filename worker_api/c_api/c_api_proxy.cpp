@@ -187,6 +187,13 @@ int ojs_shm_proxy_progress_texts(ojs_shm_proxy* proxy, const char* id, uint64_t 
   });
 }
 
+int ojs_shm_proxy_checkpoint(ojs_shm_proxy* proxy, const char* id, uint64_t fence, const char* json,
+                             size_t json_size) {
+  return entry(proxy, [&](Record& record) -> int {
+    return record.done(proxy->object.checkpoint(text(id, "id"), fence, text_or(json, json_size)));
+  });
+}
+
 int64_t ojs_shm_proxy_report(ojs_shm_proxy* proxy, const ojs_shm_worker_report* report,
                              char* buffer, size_t size) {
   return entry(proxy, [&](Record& record) -> int64_t {

@@ -192,6 +192,19 @@ int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double frac
   });
 }
 
+int ojs_shm_checkpoint(ojs_shm_worker* worker, ojs_shm_job* job, const char* json,
+                       size_t json_size) {
+  return entry(worker, [&](Record& record) -> int {
+    return record.done(worker->object.checkpoint(opened(job).object, text_or(json, json_size)));
+  });
+}
+
+int64_t ojs_shm_last_checkpoint(const ojs_shm_job* job, char* buffer, size_t size) {
+  return entry(job, [&](Record& record) -> int64_t {
+    return record.give(job->object.last_checkpoint(), buffer, size);
+  });
+}
+
 int ojs_shm_event_fd(ojs_shm_worker* worker) {
   return entry(worker, [&](Record& record) -> int {
     const auto descriptor = worker->object.event_fd();

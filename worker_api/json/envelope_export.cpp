@@ -238,6 +238,7 @@ constexpr Field<ExportedJob> kJobFields[] = {
     {"progress_data", &internal::take_exported_progress},
     {"progress_data_text", &internal::take_exported_progress},
     {"progress_at", &internal::take_exported_progress},
+    {"last_checkpoint", &internal::take_exported_progress},
     {"result",
      [](ExportedJob& e, const Member& m, Complaint&) { e.job.result = json::compact(m.value); }},
     {"result_text",
@@ -360,6 +361,7 @@ std::string print_export(const QueueInfo& queue) {
       const bool is_default = member.name == "aging"             ? queue.aging_is_default
                               : member.name == "level_weights"   ? queue.level_weights.empty()
                               : member.name == "tenant_fairness" ? !queue.tenant_fairness.enabled
+                              : member.name == "retention"       ? member.value == "{}"
                                                                  : queue.shards == 1;
       if (!is_default) settings.value(member.name, member.value);
     }

@@ -52,6 +52,7 @@ constexpr std::string_view kReplyMembers[] = {"dead_letter",
                                               "progress_message",
                                               "progress_data",
                                               "progress_at",
+                                              "last_checkpoint",
                                               "workflow_id",
                                               "parent_results",
                                               "previous_state",
@@ -313,6 +314,8 @@ void append_job(std::string& out, const JobInfo& job) {
   if (!job.progress_message.empty()) writer.text("progress_message", job.progress_message);
   if (!job.progress_data.empty()) write_text_or_json(writer, "progress_data", job.progress_data);
   write_time(writer, "progress_at", job.progress_at_ms);
+  if (!job.last_checkpoint.empty())
+    write_text_or_json(writer, "last_checkpoint", job.last_checkpoint);
   write_result(writer, job);
   if (!job.workflow_id.empty()) writer.text("workflow_id", job.workflow_id);
   if (!job.cron_name.empty()) writer.text("cron_name", job.cron_name);

@@ -29,14 +29,16 @@ using json::settle;
 constexpr std::uint32_t kMaxMs = std::numeric_limits<std::uint32_t>::max();
 
 // The system's own members: a client that sends a job back as it received it must not change them.
+// clang-format off
 constexpr std::string_view kManaged[] = {
-    "dead_letter",       "discard_reason",    "state",          "attempt",      "created_at",
-    "enqueued_at",       "started_at",        "completed_at",   "cancelled_at", "discarded_at",
-    "next_attempt_at",   "worker_id",         "result",         "error",        "errors",
-    "progress",          "progress_message",  "progress_data",  "progress_at",  "retry_delay_ms",
-    "previous_state",    "workflow_id",       "parent_results", "cron_name",    "result_stored_at",
-    "result_expires_at", "result_size_bytes", "result_pruned",  "activated_at", "re_enqueued_at",
-    "deduplicated",      "unique_key",        "unique_policy",  "unique_until"};
+    "dead_letter", "discard_reason", "state", "attempt", "created_at", "enqueued_at",
+    "started_at", "completed_at", "cancelled_at", "discarded_at", "next_attempt_at", "worker_id",
+    "result", "error", "errors", "progress", "progress_message", "progress_data", "progress_at",
+    "retry_delay_ms", "last_checkpoint", "previous_state", "workflow_id", "parent_results",
+    "cron_name", "result_stored_at", "result_expires_at", "result_size_bytes", "result_pruned",
+    "activated_at", "re_enqueued_at", "deduplicated", "unique_key", "unique_policy",
+    "unique_until"};
+// clang-format on
 
 // Members that mean something to clients and stay with the job as they are.
 constexpr std::array<std::string_view, 1> kMeaningful = {"traceparent"};

@@ -8,6 +8,7 @@
 namespace ojs_shm::internal {
 
 void write_exported_progress(json::ObjectWriter& writer, const JobInfo& job) {
+  if (json::check(job.last_checkpoint)) writer.value("last_checkpoint", job.last_checkpoint);
   if (job.progress < 0) return;
   writer.number("progress", std::min(job.progress, 1.0));
   if (job.progress_at_ms == 0) return;
@@ -27,6 +28,8 @@ void take_exported_progress(ExportedJob& exported, const json::Member& member,
     if (!number || *number < 0 || *number > 1)
       return complaint.wrong_kind(member.name, "a number from 0 to 1", member.value);
     job.progress = *number;
+  } else if (member.name == "last_checkpoint") {
+    job.last_checkpoint = json::compact(member.value);
   } else if (member.name == "progress_data") {
     job.progress_data = json::compact(member.value);
   } else {

@@ -6,7 +6,7 @@
 #include "worker_api/json/envelope_json.hpp"
 
 // What an export says of how far a job is: `progress`, `progress_message`, `progress_at`, and
-// `progress_data`, or `progress_data_text` where that is not JSON.
+// `progress_data`, or `progress_data_text` where that is not JSON; and its `last_checkpoint`.
 
 namespace ojs_shm::internal {
 

@@ -19,6 +19,9 @@ namespace {
 using json::Complaint;
 using json::Member;
 
+/// More than may be set, and no overflow as ms.
+constexpr std::int64_t kManySeconds = 1'000'000'000'000;
+
 class SettingsReader {
  public:
   Result<QueueSettings> read(std::string_view object) {
@@ -37,11 +40,13 @@ class SettingsReader {
       else if (member.name == "tenant_fairness")
         settings_.tenant_fairness.emplace(),
             each_of("tenant_fairness", member.value, &SettingsReader::read_fairness);
+      else if (member.name == "retention")
+        each_of("retention", member.value, &SettingsReader::read_retention);
       else
         complaint_.about(
             member.name,
             "is not a setting of a queue; there are paused, backpressure, aging, level_weights, "
-            "shards, tenant_fairness");
+            "shards, tenant_fairness, retention");
       if (complaint_.raised()) return complaint_.error();
     }
     return settings_;
@@ -191,6 +196,24 @@ class SettingsReader {
                        "is unknown; there are enabled, strategy, scope, default_weight, weights");
     }
   }
+  void read_retention(const Member& member) {
+    const std::string path = "retention." + member.name;
+    std::optional<std::uint64_t>* kept =
+        member.name == "completed"   ? &settings_.retention.completed_ms
+        : member.name == "discarded" ? &settings_.retention.discarded_ms
+        : member.name == "cancelled" ? &settings_.retention.cancelled_ms
+                                     : nullptr;
+    if (kept == nullptr)
+      return complaint_.about(path, "is unknown; there are completed, discarded, cancelled");
+    const bool none = json::kind_of(member.value) == json::Kind::kNull;
+    const auto seconds = json::integer_of(none ? "0" : member.value);
+    const ParsedMs written = parse_duration(json::string_of(member.value).value_or(""));
+    const bool known = seconds ? *seconds >= 0 && *seconds < kManySeconds : bool(written);
+    if (!known)
+      return complaint_.wrong_kind(path, "a duration such as \"P7D\", seconds, or null",
+                                   member.value);
+    *kept = static_cast<std::uint64_t>(seconds ? *seconds * 1000 : written.ms);
+  }
   void read_weight(const Member& member) {
     const auto weight = json::integer_of(member.value);
     if (!weight || *weight < (member.name == "*" ? 0 : 1) ||
@@ -275,6 +298,12 @@ std::string print_queue_policy(const QueueInfo& queue) {
   backpressure.text("drop", drop_order_name(queue.drop));
   internal::print_tenant_bounds(backpressure, queue);
   backpressure.close();
+  json::ObjectWriter retention(writer.open("retention"));
+  for (const auto& [state, kept] : {std::pair("completed", queue.retention.completed_ms),
+                                    std::pair("discarded", queue.retention.discarded_ms),
+                                    std::pair("cancelled", queue.retention.cancelled_ms)})
+    if (kept) retention.text(state, print_duration(*kept));
+  retention.close();
   writer.close();
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "engine/limits/limit_setter.hpp"
 #include "engine/supervision/maintenance.hpp"
+#include "engine/supervision/retention.hpp"
 #include "engine/tables/type_ranks.hpp"
 #include "engine/tenants/tenant_rules.hpp"
 #include "engine/workflows/workflow_look.hpp"
@@ -153,6 +154,14 @@ Status Admin::set_queue(std::string_view name, const QueueSettings& settings) {
   if (settings.strategy || settings.warning_threshold || settings.clear_threshold || settings.drop)
     actor.set_backpressure(
         q, internal::read_backpressure(settings, engine::Backpressure(record.backpressure.load())));
+  if (const QueueRetention& kept = settings.retention;
+      kept.completed_ms || kept.discarded_ms || kept.cancelled_ms) {
+    const engine::Retention old = engine::Retention::of(record);
+    engine::set_retention(
+        actor, q,
+        {kept.completed_ms.value_or(old.completed_ms), kept.discarded_ms.value_or(old.discarded_ms),
+         kept.cancelled_ms.value_or(old.cancelled_ms)});
+  }
   if (settings.paused) actor.set_paused(q, *settings.paused);
   if (record.deleted.load() != 0) actor.store().queue(q).deleted.store(0, shm::Point::kSetChanged);
   return {};
@@ -297,8 +306,9 @@ Status ended(Handle& handle, std::string_view id, std::string_view wanted,
 }  // namespace
 
 Status Admin::retry_dead(std::string_view id) {
-  return ended(*impl_->handle, id, "a dead letter",
-               [](auto& actor, auto job, auto& found) { return actor.retry_dead(job, found); });
+  return ended(*impl_->handle, id, "a dead letter", [](auto& actor, auto job, auto& found) {
+    return actor.retry(job, engine::Lost::kDeadLetter, found);
+  });
 }
 Status Admin::drop_dead(std::string_view id) {
   return ended(*impl_->handle, id, "a dead letter",

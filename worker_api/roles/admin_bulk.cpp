@@ -10,6 +10,7 @@ namespace {
 
 /// Where the action could only fail: what is chosen and counted is what it can be done to.
 JobFilter narrowed(JobFilter filter, BulkAction action) {
+  if (action == BulkAction::kRetry && !filter.state) filter.state = State::kDiscarded;
   filter.dead_letter =
       filter.dead_letter || action == BulkAction::kRetryDead || action == BulkAction::kDropDead;
   return filter;
@@ -23,6 +24,8 @@ bool concerns(const BriefJob& job, BulkAction action) {
     case BulkAction::kRetryDead:
     case BulkAction::kDropDead: return job.dead_letter;
     case BulkAction::kDrop: return is_terminal(job.state);
+    case BulkAction::kRetry:
+      return job.state == State::kDiscarded || job.state == State::kCancelled;
   }
   return false;
 }
@@ -40,6 +43,7 @@ BulkKind kind_of(BulkAction action) {
   switch (action) {
     case BulkAction::kCancel: return BulkKind::kCancel;
     case BulkAction::kPromote:
+    case BulkAction::kRetry:
     case BulkAction::kRetryDead: return BulkKind::kRetry;
     case BulkAction::kDropDead:
     case BulkAction::kDrop: break;
@@ -76,6 +80,7 @@ Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
       case BulkAction::kPromote: return producer().promote(id);
       case BulkAction::kRetryDead: return retry_dead(id);
       case BulkAction::kDropDead: return drop_dead(id);
+      case BulkAction::kRetry: return producer().retry(id);
       case BulkAction::kDrop: break;
     }
     return drop(id);

@@ -37,6 +37,7 @@ QueueSettings no_settings() {
   none.strategy = BackpressureStrategy::kReject;
   none.warning_threshold = none.clear_threshold = QueueInfo().warning_threshold;
   none.drop = DropOrder::kOldest;
+  none.retention = {0, 0, 0};
   return none;
 }
 

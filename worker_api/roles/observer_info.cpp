@@ -6,6 +6,7 @@
 
 #include "engine/supervision/dead_letters.hpp"
 #include "engine/supervision/maintenance.hpp"
+#include "engine/supervision/retention.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
 namespace ojs_shm::internal {
@@ -17,6 +18,16 @@ bool failed_as_wanted(const JobFilter& filter, const engine::Snapshot& job) {
   const engine::ErrorEntry& last = errors.back();
   return (last.type.empty() ? last.code : last.type) == filter.error_type;
 }
+
+namespace {
+
+QueueRetention describe_retention(const engine::QueueRecord& record) {
+  const engine::Retention kept = engine::Retention::of(record);
+  const auto told = [](std::uint64_t ms) { return ms == 0 ? std::nullopt : std::optional(ms); };
+  return {told(kept.completed_ms), told(kept.discarded_ms), told(kept.cancelled_ms)};
+}
+
+}  // namespace
 
 QueueInfo describe_queue(const engine::Store& store, std::uint32_t q,
                          const engine::Census::Queue& counted) {
@@ -76,6 +87,7 @@ QueueInfo describe_queue(const engine::Store& store, std::uint32_t q,
       info.age_rates.push_back(static_cast<std::uint32_t>(rate - 1));
   info.level_weights = describe_weights(store.convention(), record);
   info.tenant_fairness = describe_fairness(store, q);
+  info.retention = describe_retention(record);
   info.tenant_max_depth = record.tenant_max_depth.load();
   info.tenant_max_size_bytes = record.tenant_max_bytes.load();
   info.tenant_bounds = describe_tenant_bounds(store, q);

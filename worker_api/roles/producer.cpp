@@ -396,6 +396,18 @@ Status Producer::promote(std::string_view id) {
   return impl_->activate(id, engine::Activation::kTimed, "scheduled or retryable");
 }
 
+Status Producer::retry(std::string_view id) {
+  const Result<engine::JobId> parsed = impl_->parse(id);
+  if (!parsed) return parsed.error();
+  engine::JobState found{};
+  engine::Actor& actor = impl_->actor();
+  const engine::Outcome outcome = actor.retry(parsed.value(), engine::Lost::kAny, found);
+  if (outcome == engine::Outcome::kClash) return internal::key_taken(actor.conflicts().clash, id);
+  if (outcome != engine::Outcome::kOk)
+    return impl_->failed(outcome, id, found, "discarded or cancelled");
+  return {};
+}
+
 Status Producer::Impl::activate(std::string_view id, engine::Activation what,
                                 std::string_view wanted) {
   const Result<engine::JobId> parsed = parse(id);

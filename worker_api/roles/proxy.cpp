@@ -12,6 +12,7 @@
 #include "worker_api/roles/failure_entry.hpp"
 #include "worker_api/roles/proxy_impl.hpp"
 #include "worker_api/roles/results.hpp"
+#include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/worker_pools.hpp"
 
 namespace ojs_shm {
@@ -116,9 +117,10 @@ Result<Handle*> Proxy::Impl::handle_of_pool(std::uint32_t pool, bool for_worker)
   return known.get();
 }
 
-bool Proxy::Impl::take_from_queues(const FetchRequest& request, engine::Fetched& job) {
+template <class Take>
+bool Proxy::Impl::in_turn(const FetchRequest& request, const Take& from_queue) {
   const auto from = [&](std::size_t place) {
-    return take(store().find_queue(request.queues[place]), request, job);
+    return from_queue(store().find_queue(request.queues[place]));
   };
   if (!request.weights.empty()) {
     if (turns.size() == kMostTurns) turns.clear();
@@ -136,7 +138,8 @@ bool Proxy::Impl::take_from_queues(const FetchRequest& request, engine::Fetched&
   return false;
 }
 
-/// One job of the tenant, from the first queue that has any: of the pool's, or of those asked for.
+/// One job of the tenant, from the queue whose turn it is of those that have any: of the pool's, or
+/// of those asked for.
 bool Proxy::Impl::take_of_tenant(engine::Actor& actor, std::uint32_t pool,
                                  const FetchRequest& request, engine::Fetched& job) {
   const std::uint64_t tenant = engine::hash_tenant(*request.tenant);
@@ -145,21 +148,26 @@ bool Proxy::Impl::take_of_tenant(engine::Actor& actor, std::uint32_t pool,
            engine::TenantFetch{actor, store()}.fetch(queue, tenant, request.lease_ms, !request.held,
                                                      job) == engine::Outcome::kOk;
   };
-  if (pool == engine::kNoIndex)
-    return std::ranges::any_of(
-        request.queues, [&](const std::string& queue) { return from(store().find_queue(queue)); });
-  const auto plan = engine::pool_plan(store(), pool);
-  return plan && std::ranges::any_of(plan->queues, from);
+  if (pool == engine::kNoIndex) return in_turn(request, from);
+  engine::PoolTour tour;
+  engine::PoolWorker& worker = actor.pool_worker();
+  for (std::uint32_t queue = 0; worker.choose(tour, queue) == engine::Outcome::kOk;) {
+    if (from(queue)) return worker.count_served(tour), true;
+    (void)worker.passed(tour);
+  }
+  return false;
+}
+
+/// The pool in which the worker is registered; kNoIndex: in none that there is.
+std::uint32_t Proxy::Impl::own_pool(engine::WorkerKey worker) {
+  if (!engine::worker_lives(store(), worker)) return engine::kNoIndex;
+  return engine::find_pool(store(), store().workers[worker.place()].pool.load());
 }
 
 /// The worker's pool, else `default`; kNoIndex: there is none.
 std::uint32_t Proxy::Impl::pool_of(engine::WorkerKey worker) {
-  if (engine::worker_lives(store(), worker))
-    if (const std::uint32_t own =
-            engine::find_pool(store(), store().workers[worker.place()].pool.load());
-        own != engine::kNoIndex)
-      return own;
-  return engine::find_pool(store(), "default");
+  const std::uint32_t own = own_pool(worker);
+  return own != engine::kNoIndex ? own : engine::find_pool(store(), "default");
 }
 
 /// Fetches until there are enough, or none is left.
@@ -169,6 +177,8 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
   if (named && pool == engine::kNoIndex) return internal::no_pool(request.pool);
   const engine::WorkerKey worker = worker_of(request);
   if (!named) pool = pool_of(worker);
+  if (const std::uint32_t own = own_pool(worker); named && own != engine::kNoIndex && own != pool)
+    return internal::other_pool(request.worker, engine::pool_name(store(), own));
   if (!takes_jobs(worker)) return {};
   engine::Actor* actor = &handle->actor();
   if (pool != engine::kNoIndex) {
@@ -184,7 +194,7 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
     const bool found =
         request.tenant ? take_of_tenant(*actor, pool, request, got)
         : pool == engine::kNoIndex
-            ? take_from_queues(request, got)
+            ? in_turn(request, [&](std::uint32_t queue) { return take(queue, request, got); })
             : actor->fetch_from_pool(request.lease_ms, !request.held, got) == engine::Outcome::kOk;
     if (!found) break;
     const auto snapshot = engine::snapshot(store(), got.slot);
@@ -299,6 +309,11 @@ Status Proxy::progress(std::string_view id, std::uint64_t fence, std::optional<d
                        std::string_view message, std::string_view data) {
   return impl_->report(id, fence,
                        {.fraction = fraction, .has_texts = true, .message = message, .data = data});
+}
+
+Status Proxy::checkpoint(std::string_view id, std::uint64_t fence, std::string_view data) {
+  if (Status checked = internal::check_checkpoint(data); !checked) return checked;
+  return impl_->report(id, fence, {.fraction = {}, .checkpoint = data});
 }
 
 }  // namespace ojs_shm

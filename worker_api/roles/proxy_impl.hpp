@@ -94,6 +94,7 @@ struct Proxy::Impl {
   engine::WorkerKey worker_of(const FetchRequest& request);
   bool takes_jobs(engine::WorkerKey worker);
   /// How many more jobs the worker may have, where the pool's strategy looks at that.
+  std::uint32_t own_pool(engine::WorkerKey worker);
   std::uint32_t pool_of(engine::WorkerKey worker);
   std::size_t room_of(engine::WorkerKey worker, std::uint32_t pool);
   /// One job of a queue, into `job`; false when it has none.
@@ -102,7 +103,9 @@ struct Proxy::Impl {
            handle->actor().fetch(queue, request.lease_ms, !request.held, job) ==
                engine::Outcome::kOk;
   }
-  bool take_from_queues(const FetchRequest& request, engine::Fetched& job);
+  /// Asks the queues of the request in the order of their turns, until one gives a job.
+  template <class Take>
+  bool in_turn(const FetchRequest& request, const Take& from_queue);
   bool take_of_tenant(engine::Actor& actor, std::uint32_t pool, const FetchRequest& request,
                       engine::Fetched& job);
   Status fill(const FetchRequest& request, std::vector<JobInfo>& jobs);

@@ -148,6 +148,16 @@ std::string print_registered_worker(const RegisteredWorker& worker) {
 
 namespace internal {
 
+Error other_pool(std::string_view id, std::string_view pool) {
+  return {Code::kInUse,
+          "worker " + std::string(id) + " is registered in pool " + std::string(pool) +
+              "; a worker has one pool",
+          "pool",
+          0,
+          0,
+          ""};
+}
+
 Error no_worker(std::string_view id) {
   return {Code::kNotFound, "no worker '" + std::string(id) + "'", "worker", 0, 0, ""};
 }
@@ -207,14 +217,7 @@ Result<engine::WorkerKey> report_worker(engine::Actor& actor, const WorkerReport
   engine::WorkerKey key;
   switch (engine::Registry(actor).report(told, key)) {
     case engine::Outcome::kOk: return key;
-    case engine::Outcome::kOtherPool:
-      return Error{
-          Code::kInUse,
-          "worker " + report.id + " is registered in pool " + before + "; a worker has one pool",
-          "pool",
-          0,
-          0,
-          ""};
+    case engine::Outcome::kOtherPool: return other_pool(report.id, before);
     case engine::Outcome::kTooLarge:
       return about("queues",
                    "what a worker says of itself, its queues and labels above all, must fit in " +

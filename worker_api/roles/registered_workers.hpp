@@ -19,6 +19,8 @@ std::vector<RegisteredWorker> describe_workers(const engine::Store& store);
 /// The registered worker that carries the key; nothing when there is none any more.
 std::optional<RegisteredWorker> describe_worker(const engine::Store& store, engine::WorkerKey key);
 Error no_worker(std::string_view id);
+/// The worker is registered in that pool, and is to be of another as well.
+Error other_pool(std::string_view id, std::string_view pool);
 /// Errors: kInvalid, kInUse, kSegmentFull, kTimeout.
 Result<engine::WorkerKey> report_worker(engine::Actor& actor, const WorkerReport& report,
                                         bool native);

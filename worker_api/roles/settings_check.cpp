@@ -7,6 +7,7 @@
 
 #include "engine/rules/names.hpp"
 #include "engine/tables/layout.hpp"
+#include "worker_api/json/envelope_json.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
 namespace ojs_shm::internal {
@@ -27,6 +28,11 @@ Error out_of_range(engine::Convention convention, std::string_view priority) {
 
 Error invalid_setting(std::string_view member, std::string message, std::uint64_t bound) {
   return Error{Code::kInvalid, std::move(message), std::string(member), 0, bound, ""};
+}
+
+Status check_checkpoint(std::string_view text) {
+  if (json::check(text)) return {};
+  return invalid_setting("checkpoint", "a checkpoint must be JSON");
 }
 
 Status check_queue(std::string_view name, const QueueSettings& settings) {
@@ -63,6 +69,17 @@ Status check_queue(std::string_view name, const QueueSettings& settings) {
     if (share && !(*share >= 0 && *share <= 1))
       return Error{
           Code::kInvalid, std::string(member) + " is a number from 0 to 1", member, 0, 1, ""};
+  for (const auto& [member, kept] :
+       {std::pair("retention.completed", settings.retention.completed_ms),
+        std::pair("retention.discarded", settings.retention.discarded_ms),
+        std::pair("retention.cancelled", settings.retention.cancelled_ms)})
+    if (kept.value_or(0) > kLongestRetentionMs)
+      return Error{Code::kInvalid,
+                   std::string(member) + " is at most 100 years",
+                   member,
+                   0,
+                   kLongestRetentionMs,
+                   "ms"};
   return {};
 }
 

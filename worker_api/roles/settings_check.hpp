@@ -18,9 +18,12 @@ namespace ojs_shm::internal {
 
 /// The largest bounds.
 constexpr std::uint64_t kMostBoundJobs = (1ULL << 24) - 1, kMostBoundBytes = (1ULL << 40) - 1;
+constexpr std::uint64_t kLongestRetentionMs = 3'153'600'000'000;
 
 /// About a member of some settings.
 Error invalid_setting(std::string_view member, std::string message, std::uint64_t bound = 0);
+/// JSON, whatever it says.
+Status check_checkpoint(std::string_view text);
 Status check_queue(std::string_view name, const QueueSettings& settings);
 /// What only a convention decides: the ageing, the weights of levels, and that a queue does not
 /// have both. `others` is the ageing of queues that have none of their own.

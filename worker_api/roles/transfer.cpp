@@ -223,8 +223,7 @@ struct Import::Impl {
     spec.extra = job.extra;
     spec.scheduled_at_ms = job.scheduled_at_ms;
     spec.expires_at_ms = job.expires_at_ms;
-    spec.timeout_ms = job.timeout_ms;
-    spec.lease_ms = job.lease_ms;
+    spec.timeout_ms = job.timeout_ms, spec.lease_ms = job.lease_ms;
     spec.pending = job.state == State::kPending;
     spec.retry = job.retry;
     spec.priority_age_rate = job.priority_age_rate;
@@ -261,7 +260,8 @@ struct Import::Impl {
     past.retry_at = job.next_attempt_at_ms;
     past.retry_delay_ms = job.retry_delay_ms;
     if (job.progress >= 0) past.progress = job.progress;
-    past.report = {job.progress_at_ms, job.progress_message, job.progress_data};
+    past.report = {job.progress_at_ms, job.progress_message, job.progress_data,
+                   job.last_checkpoint};
     past.result = job.result;
     for (const JobError& error : job.errors)
       reading.errors +=

@@ -426,6 +426,7 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
     tell_unique(s.annex, info);
   if (s.fraction) [[unlikely]]
     tell_report(s, info);
+  info.last_checkpoint = s.report.checkpoint;
   info.fence = s.control.tag();
   tell_result(store, s, info);
   for (const engine::ErrorEntry& entry : engine::decode_errors(s.errors))

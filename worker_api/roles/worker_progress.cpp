@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ojs_shm/worker.hpp>
 
+#include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/worker_impl.hpp"
 
 // What a worker says of its running job.
@@ -38,6 +39,29 @@ Status Worker::progress(Job& job, double fraction, std::string_view message,
   return impl_->report(job.slot_, job.word_,
                        {.fraction = fraction, .has_texts = true, .message = message, .data = data},
                        job.deadline_ms_);
+}
+
+Status Worker::checkpoint(Job& job, std::string_view data) {
+  if (!job.valid()) return no_job();
+  if (Status checked = internal::check_checkpoint(data); !checked) return checked;
+  beat();
+  return impl_->report(job.slot_, job.word_, {.fraction = {}, .checkpoint = data},
+                       job.deadline_ms_);
+}
+
+/// Another process may report of the job at the same time: looks again.
+std::string Job::last_checkpoint() const {
+  if (!valid()) return {};
+  const engine::Store& store = segment_->store();
+  const engine::JobRecord& job = store.job(slot_);
+  for (unsigned look = 0; look < 64; ++look) {
+    const engine::ReportWord report(job.signals.load());  // PAIR report
+    if (!report.has_texts() || job.control.load() != word_) return {};
+    if (auto found = engine::read_report(store.segment(), report.first_block(), slot_,
+                                         job.generation.get(), store.max_body()))
+      return std::move(found->checkpoint);
+  }
+  return {};
 }
 
 }  // namespace ojs_shm

@@ -51,6 +51,11 @@ void Station::progress(double fraction, std::string_view message, std::string_vi
   if (busy_ && worker_ != nullptr) (void)worker_->progress(held(), fraction, message, data);
 }
 
+void Station::checkpoint(std::string_view data) {
+  const std::lock_guard lock(mutex_);
+  if (busy_ && worker_ != nullptr) (void)worker_->checkpoint(held(), data);
+}
+
 Station::Clock::time_point Station::beat(Worker& worker, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (!busy_) return Clock::time_point::max();

@@ -41,6 +41,7 @@ class Station final : public JobContext {
   bool cancel_requested() const override { return job_.cancel_requested(); }
   void progress(double fraction) override;
   void progress(double fraction, std::string_view message, std::string_view data) override;
+  void checkpoint(std::string_view data) override;
   Metadata& metadata() override { return metadata_; }
 
   // --- The keeper and run()

@@ -204,3 +204,27 @@ class Backpressure(OnGateway):
         jobs = [{"type": "a", "args": [], "queue": self.queue} for _ in range(3)]
         self.call("POST", "jobs/batch", {"jobs": jobs}, expect=429)
         self.assertEqual(self.stats()["depth"], 0)
+
+    def test_BP_T20_a_batch_that_one_queue_refuses_drops_nothing_in_another(self):
+        full = self.queue + "-full"
+        self.bound(max_depth=2, strategy="drop_oldest")
+        self.call("PUT", f"admin/queues/{full}/config", {"backpressure": {"max_depth": 1}}, expect=200)
+        old = [self.put_job(), self.put_job()]
+        self.put_job(queue=full)
+        jobs = [{"type": "a", "args": [], "queue": queue} for queue in (self.queue, full)]
+        for batch in (jobs, jobs[::-1]):
+            self.call("POST", "jobs/batch", {"jobs": batch}, expect=429)
+            self.assertEqual([self.get(job)["state"] for job in old], ["available"] * 2)
+        self.assertEqual(self.stats()["depth"], 2)
+
+    def test_SUM_10_a_unique_job_is_replaced_in_its_full_queue_and_no_other_dropped(self):
+        self.bound(max_depth=2, strategy="drop_oldest")
+        unique = {"keys": ["type", "args"], "period": "PT1H", "on_conflict": "replace"}
+        for first in (0, 1):
+            jobs = [self.put_job(type="test.other"), self.put_job(unique=unique)][::1 if first else -1]
+            other, old = (jobs[0], jobs[1]) if first else (jobs[1], jobs[0])
+            fresh = self.put_job(unique=unique)
+            self.assertEqual([self.get(job)["state"] for job in (other, old, fresh)],
+                             ["available", "cancelled", "available"])
+            for job in (other, fresh):
+                self.call("DELETE", "jobs/" + job["id"], expect=200)

@@ -403,10 +403,14 @@ class Jobs(OnGateway):
         self.call("DELETE", "jobs/" + job["id"], expect=200)
         for method, path, body, expected in (("POST", "jobs/{}/activate", None, "pending"), ("PATCH", "jobs/{}", {"priority": 1}, "available or scheduled"),
                                              ("DELETE", "jobs/{}", None, "scheduled, available, pending, retryable or active"),
-                                             ("POST", "dead-letter/{}/retry", None, "discarded"), ("DELETE", "dead-letter/{}", None, "discarded"),
-                                             ("POST", "admin/jobs/{}/retry", None, "a dead letter, retryable or scheduled")):
+                                             ("POST", "dead-letter/{}/retry", None, "discarded"), ("DELETE", "dead-letter/{}", None, "discarded")):
             error = self.call(method, path.format(job["id"]), body, expect=409).error
             self.assertEqual(error["details"], {"job_id": job["id"], "current_state": "cancelled", "expected_state": expected}, path)
+        done = self.put_job()
+        self.fetch()
+        self.call("POST", "workers/ack", {"job_id": done["id"]}, expect=200)
+        error = self.call("POST", f"admin/jobs/{done['id']}/retry", expect=409).error
+        self.assertEqual(error["details"]["expected_state"], "discarded, cancelled, retryable or scheduled")
 
     def test_a_member_that_is_missing_is_named_with_its_place(self):
         job = self.put_job()

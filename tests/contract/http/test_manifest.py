@@ -46,6 +46,15 @@ class Manifest(OnGateway):
         listed = self.call("GET", f"dead-letter?queue={self.queue}", expect=200).json["jobs"]
         self.assertEqual([each["id"] for each in listed], [job["id"]])
 
+    def queue_config(self):
+        name = self.queue + "-config"
+        self.call("POST", "queues", {"name": name, "config": {"concurrency": 3, "retention": {"completed": "P1D"}}}, expect=201)
+        self.call("PUT", f"queues/{name}/config", {"retention": {"discarded": "P2D"}}, expect=200)
+        shown = self.call("GET", f"admin/queues/{name}", expect=200).json["configuration"]
+        self.assertEqual((shown["concurrency"], shown["retention"]), (3, {"completed": "P1D", "discarded": "P2D"}))
+        self.put_job(queue=name)
+        self.call("DELETE", "queues/" + name, {"strategy": "reject"}, expect=409)
+
     def delayed_jobs(self):
         self.assertEqual(self.put_job(scheduled_at="+PT1H")["state"], "scheduled")
         self.assertEqual(self.fetch(1), [])
@@ -169,7 +178,7 @@ class Manifest(OnGateway):
     SHOWN_BY = {"admin-api": "admin_api", "backpressure": "backpressure", "bulk-operations": "bulk_operations",
                 "dead-letter": "dead_letter", "fair-scheduling": "fair_scheduling", "graceful-shutdown": "graceful_shutdown",
                 "multi-tenancy": "multi_tenancy", "observability": "observability", "priority": "priority_queues",
-                "progress": "progress", "rate-limiting": "rate_limiting", "results": "results"}
+                "progress": "progress", "queue-config": "queue_config", "rate-limiting": "rate_limiting", "results": "results"}
     #: level -> what it needs
     LEVELS = {1: ("dead_letter",), 2: ("delayed_jobs", "cron_jobs", "job_ttl"), 3: ("workflows",),
               4: ("priority_queues", "unique_jobs", "batch_enqueue", "pause_resume", "rate_limiting")}

@@ -72,3 +72,41 @@ class Pools(OnGateway):
         wanted = {"worker_id": "worker-g1", "queues": queues, "strategy": "weighted", "weights": weights, "count": 9}
         jobs = self.call("POST", "workers/fetch", wanted, expect=200).json["jobs"]
         self.assertEqual([sum(job["queue"] == queue for job in jobs) for queue in queues], [5, 3, 1])
+
+    def test_FS_G1_what_a_worker_registered_holds_for_fetches_that_say_nothing(self):
+        queues = ["critical-g2", "default-g2", "low-g2"]
+        weights = dict(zip(queues, (5, 3, 1)))
+        worker = {"id": "worker-g2", "queues": queues, "strategy": "weighted", "weights": weights, "labels": {"zone": "b"}}
+        self.call("POST", "workers/register", {"worker": worker}, expect=200)
+        for queue in queues:
+            for _ in range(10):
+                self.put_job(queue=queue)
+        jobs = self.call("POST", "workers/fetch", {"worker_id": "worker-g2", "queues": queues, "count": 9}, expect=200).json["jobs"]
+        self.assertEqual([sum(job["queue"] == queue for job in jobs) for queue in queues], [5, 3, 1])
+        shown = self.call("GET", "admin/workers/worker-g2", expect=200).json["labels"]
+        self.assertEqual((shown["zone"], shown["strategy"], shown["weights"]), ("b", "weighted", weights))
+        for wrong in ({"strategy": "fastest"}, {"weights": 7}, {"strategy": "weighted"}):
+            self.call("POST", "workers/register", {"worker_id": "worker-g3"} | wrong, expect=400)
+
+    def test_FS_T09_a_worker_fetches_and_beats_for_no_other_pool(self):
+        other = "other-" + self.queue
+        self.put_pool(201, queues=[self.queue])
+        self.put_pool(201, name=other, queues=["o-" + self.queue], isolated=True)
+        self.put_job(queue="o-" + self.queue)
+        worker = {"worker_id": "w9-" + self.queue}
+        self.call("POST", "workers/register", worker | {"pool": self.queue}, expect=200)
+        refused = self.call("POST", "workers/fetch", worker | {"queues": ["a"], "pool": other}, expect=409)
+        self.assertEqual(refused.error["code"], "conflict")
+        self.call("POST", "workers/heartbeat", {"worker_id": "w10-" + self.queue, "pool": "nowhere"}, expect=404)
+        self.put_pool(400, queues=[self.queue], pool={"name": "zz", "queues": [self.queue]})
+
+    def test_FS_T04_a_tenant_is_served_from_the_queues_in_turns(self):
+        queues = [self.queue + "-1", self.queue + "-2"]
+        headers = {"X-OJS-Tenant": "t"}
+        for queue in queues * 8:
+            self.put_job(queue=queue, headers=headers)
+        self.put_pool(201, queues=queues)
+        for wanted in ({"pool": self.queue}, {"strategy": "round-robin"}):
+            body = {"queues": queues, "count": 8, "worker_id": "w"} | wanted
+            jobs = self.call("POST", "workers/fetch", body, headers=headers, expect=200).json["jobs"]
+            self.assertEqual([sum(job["queue"] == queue for job in jobs) for queue in queues], [4, 4], wanted)

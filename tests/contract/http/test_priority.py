@@ -151,14 +151,46 @@ class Priority(OnGateway):
         expected = sorted(range(200), key=lambda number: number * 7 % 5)
         self.assertEqual([job["args"][0] for job in seen], expected)
 
+    def test_PRI_T16_a_priority_that_is_no_number_of_ours_is_refused_as_it_stands(self):
+        job = self.put_job()
+        for wrong in ("99999999999999999999", "-99999999999999999999"):
+            refused = self.call("PATCH", "jobs/" + job["id"], ('{"priority":%s}' % wrong).encode(), expect=400)
+            self.assertIn(wrong, refused.error["message"])
+        refused = self.call("PATCH", "jobs/" + job["id"], b'{"priority":7,"priority":8}', expect=400)
+        self.assertIn("twice", refused.error["message"])
+        self.assertEqual(self.get(job)["priority"], 2)
+
+    def test_PRI_T03_jobs_of_one_time_come_in_the_order_of_their_batch(self):
+        jobs = [{"type": "a", "args": [n], "queue": self.queue, "scheduled_at": "+PT30S"} for n in range(20)]
+        self.call("POST", "jobs/batch", {"jobs": jobs}, expect=201)
+        self.call("POST", "test/clock", {"advance_ms": 31_000}, expect=200)
+        eventually(lambda: self.stats()["available"] == 20)
+        self.assertEqual([job["args"][0] for job in self.fetch(20)], list(range(20)))
+
+    def test_PRI_005_PRI_T15_of_workflows_as_well(self):
+        step = {"type": "a.b", "args": [], "options": {"queue": self.queue, "priority": 1}}
+        for place, members in (("$.priority", {"priority": -1}), ("$.options.priority", {"options": {"priority": 1.5}}),
+                               ("$.priority", {"options": {"priority": 256}})):
+            refused = self.call("POST", "workflows", {"type": "chain", "steps": [step]} | members, expect=400)
+            self.assertEqual(refused.error["details"]["field"], place)
+        self.assertEqual(refused.error["details"]["max_priority"], 255)
+        self.call("POST", "workflows", {"type": "chain", "steps": [step], "priority": 1, "options": {"priority": 2}}, expect=400)
+        refused = self.enqueue(400, priority=256, workflow={"chain": [step]})
+        self.assertEqual((refused.error["details"]["field"], refused.error["details"]["max_priority"]), ("$.priority", 255))
+        refused = self.enqueue(400, workflow={"chain": [step], "group": [step]})
+        self.assertIn("one of chain, group and batch", refused.error["message"])
+
 
 class ImmutablePriority(OnGateway):
     flags = ("--convention", "qo")
 
     def test_QO_09_qo_keeps_the_priority(self):
         job = self.put_job(priority=200)
-        self.assertEqual(self.call("PATCH", "jobs/" + job["id"], {"priority": 1}).status, 409)
+        refused = self.call("PATCH", "jobs/" + job["id"], {"priority": 1}, expect=409).error["details"]
+        self.assertEqual((refused["current_state"], refused["setting"]), ("available", "immutable_priorities"))
+        self.assertNotIn("expected_state", refused)
         self.assertEqual(self.get(job)["priority"], 200)
+        self.assertFalse(self.call("GET", "/ojs/manifest", expect=200).json["capabilities"]["dynamic_priority"])
 
     def test_QO_10_the_record_shows_it(self):
         job = self.put_job(priority=200)

@@ -3,7 +3,7 @@
 
 import email.utils
 
-from gateways import OnGateway
+from gateways import OnGateway, eventually
 
 
 class Progress(OnGateway):
@@ -42,6 +42,27 @@ class Progress(OnGateway):
         self.assertEqual((told["progress"], told["data"]), (0.5, {"rows": 3}), "a checkpoint alone is a sign of life")
         told = self.call("POST", "workers/progress", post | {"message": "more"}, expect=200).json
         self.assertEqual((told["progress"], told["message"]), (0.5, "more"))
+
+
+    def test_a_checkpoint_is_there_for_the_next_attempt(self):
+        """Source: ojs-progress 6.4."""
+        job = self.put_job(retry={"max_attempts": 3, "initial_interval": "PT0.01S", "jitter": False})
+        path = f"jobs/{job['id']}/progress"
+        self.assertNotIn("last_checkpoint", self.fetch(1)[0])
+        told = self.call("PUT", path, {"progress": 0.47, "data": {"rows": 5}, "checkpoint": {"row": 14}}, expect=200).json
+        self.assertEqual((told["progress"], told["data"], told["checkpoint"]), (0.47, {"rows": 5}, {"row": 14}))
+        self.call("PUT", path, {"progress": 0.5}, expect=200)
+        self.call("POST", "workers/progress", {"job_id": job["id"], "checkpoint": {"row": 15}}, expect=200)
+        told = self.call("GET", path, expect=200).json
+        self.assertEqual((told["progress"], told["checkpoint"]), (0.5, {"row": 15}))
+        for wrong in (5, "text", [1]):
+            self.assertEqual(self.call("PUT", path, {"progress": 0.6, "checkpoint": wrong}, expect=400).error["code"],
+                             "invalid_request")
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "y"}}, expect=200)
+        again = eventually(lambda: self.fetch(1))[0]
+        self.assertEqual((again["id"], again["last_checkpoint"], again["attempt"]), (job["id"], {"row": 15}, 2))
+        told = self.call("GET", path, expect=200).json
+        self.assertEqual((told["progress"], told["data"], told["checkpoint"]), (None, None, {"row": 15}))
 
 
 class WorkflowProgress(OnGateway):

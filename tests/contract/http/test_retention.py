@@ -218,3 +218,80 @@ class QueueDeletion(OnGateway):
         self.assertEqual(self.delete(expect=422, strategy="move", target_queue="other").error["code"], "unsupported")
         self.assertEqual(self.delete(expect=400, strategy="burn").error["code"], "invalid_request")
         self.assertIn(self.queue, self.listed())
+
+
+class JobRetention(OnGateway):
+    """Source: ojs-queue-config 6.3, ojs-admin-api 6.6."""
+
+    def end(self, how):
+        job = self.put_job(retry={"max_attempts": 1})
+        if how == "cancelled":
+            self.call("DELETE", "jobs/" + job["id"], expect=200)
+            return job["id"]
+        self.fetch(1)
+        if how == "completed":
+            self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+        else:
+            self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "boom", "message": "no"}}, expect=200)
+        return job["id"]
+
+    def test_a_queue_keeps_its_jobs_as_long_as_it_says(self):
+        path = f"admin/queues/{self.queue}/config"
+        shown = self.call("PUT", path, {"retention": {"completed": "P1D", "discarded": "P30D"}}, expect=200).json
+        self.assertEqual(shown["configuration"]["retention"], {"completed": "P1D", "discarded": "P30D"})
+        done, lost, off = self.end("completed"), self.end("discarded"), self.end("cancelled")
+        self.call("POST", "test/clock", {"advance_ms": DAY + 60_000}, expect=200)
+        eventually(lambda: self.call("GET", "jobs/" + done).status in (404, 410))
+        for other in (lost, off):
+            self.call("GET", "jobs/" + other, expect=200)
+        self.call("POST", "test/clock", {"advance_ms": 29 * DAY}, expect=200)
+        eventually(lambda: self.call("GET", "jobs/" + lost).status in (404, 410))
+        self.call("GET", "jobs/" + off, expect=200)
+
+    def test_it_is_set_by_either_path_and_taken_back(self):
+        self.call("PUT", f"queues/{self.queue}/config", {"retention": {"cancelled": "PT1H"}}, expect=200)
+        shown = self.call("GET", f"queues/{self.queue}/config", expect=200).json
+        self.assertEqual(shown["retention"], {"cancelled": "PT1H"})
+        self.call("PUT", f"queues/{self.queue}/config", {"config": {"retention": {"cancelled": None}}}, expect=200)
+        self.assertEqual(self.call("GET", f"queues/{self.queue}", expect=200).json["queue"]["retention"], {})
+        for wrong in ({"complete": "P1D"}, {"completed": "soon"}, {"completed": -5}, "P1D"):
+            refused = self.call("PUT", f"queues/{self.queue}/config", {"retention": wrong}, expect=400)
+            self.assertIn("retention", refused.error["message"], wrong)
+
+    def test_a_new_queue_may_have_one(self):
+        name = self.queue + "-new"
+        self.call("POST", "queues", {"name": name, "config": {"retention": {"completed": "P3D"}}}, expect=201)
+        self.assertEqual(self.call("GET", "queues/" + name, expect=200).json["retention"], {"completed": "P3D"})
+
+
+class LostJobs(OnGateway):
+    """Source: ojs-admin-api 7.4, 8.1; ojs-bulk-operations."""
+
+    def lose(self):
+        job = self.put_job(retry={"max_attempts": 1})
+        self.fetch(1)
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "boom", "message": "no"}}, expect=200)
+        return job["id"]
+
+    def test_a_discarded_or_cancelled_job_runs_again(self):
+        lost, off = self.lose(), self.put_job()["id"]
+        self.call("DELETE", "jobs/" + off, expect=200)
+        for job in (lost, off):
+            again = self.call("POST", f"admin/jobs/{job}/retry", expect=200).json["job"]
+            self.assertEqual((again["id"], again["state"], again["attempt"]), (job, "available", 0))
+            for gone in ("errors", "error", "discarded_at", "cancelled_at", "previous_state", "completed_at"):
+                self.assertNotIn(gone, again)
+        self.assertEqual({job["id"] for job in self.fetch(2)}, {lost, off})
+        self.call("POST", "workers/ack", {"job_id": lost}, expect=200)
+        refused = self.call("POST", f"admin/jobs/{lost}/retry", expect=409)
+        self.assertEqual(refused.error["details"]["current_state"], "completed")
+
+    def test_many_at_once(self):
+        lost, off = [self.lose() for _ in range(3)], self.put_job()["id"]
+        self.call("DELETE", "jobs/" + off, expect=200)
+        ask = {"filter": {"queue": self.queue}, "confirm": True}
+        done = self.call("POST", "admin/jobs/bulk/retry", ask, expect=200).json
+        self.assertEqual((done["matched"], done["succeeded"], done["failed"]), (3, 3, 0))
+        self.assertEqual(self.get({"id": off})["state"], "cancelled", "nobody named it")
+        done = self.call("POST", "jobs/bulk/retry", {"job_ids": [off, lost[0]]}, expect=207)
+        self.assertEqual([item["status"] for item in done.json["items"]], ["retried", "skipped"])

@@ -123,7 +123,7 @@ class Storm(unittest.TestCase):
                         fate = dice.random()
                     if fate < 0.2:
                         call("POST", "workers/heartbeat", {"worker_id": f"w{name}", "active_jobs": [job["id"]]})
-                        call("PUT", f"jobs/{job['id']}/progress", {"progress": fate})
+                        call("PUT", f"jobs/{job['id']}/progress", {"progress": fate, "checkpoint": {"at": fate}})
                     ledger.gives(job["id"])
                     if fate < 0.1:
                         call("POST", "workers/nack", {"job_id": job["id"], "requeue": True})

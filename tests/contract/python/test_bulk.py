@@ -44,6 +44,23 @@ class Bulk(OnQueue):
         self.assertEqual(self.queue.retry_all_dead(queue=self.queue_name, limit=1), 1)
         self.assertEqual(self.queue.drop_all_dead(queue=self.queue_name), 1)
 
+    def test_lost_jobs_are_tried_again(self):
+        policy = ojs_shm.Retry(max_attempts=1)
+        lost, off = self.queue.submit("a", retry=policy), self.queue.submit("a", delay=3600)
+        with self.queue.worker() as worker:
+            worker.fetch(0).nack("broken")
+        off.cancel()
+        mine = {"queue": self.queue_name}
+        self.assertEqual(self.queue.retry_all(**mine), 1)
+        self.assertEqual((lost.state, off.state), ("available", "cancelled"))
+        self.assertEqual(self.queue.retry_all(state="cancelled", **mine), 1)
+        self.assertEqual(off.state, "available")
+        with self.assertRaises(ojs_shm.WrongState):
+            self.queue.retry(off.id)
+        off.cancel()
+        self.queue.retry(off.id)
+        self.assertEqual(off.state, "available")
+
     def test_jobs_that_are_over_are_chosen_by_their_end_and_go(self):
         policy = ojs_shm.Retry(max_attempts=1)
         tasks = [self.queue.submit("a", retry=policy) for _ in range(3)]

@@ -142,6 +142,24 @@ class ByHand(OnQueue):
                 job.progress(2)
             job.ack()
 
+    def test_a_checkpoint_is_there_for_the_next_attempt(self):
+        task = self.queue.submit("any", retry=ojs_shm.Retry(delay=0.001, jitter=False))
+        with self.queue.worker() as worker:
+            job = worker.fetch(0)
+            self.assertIsNone(job.last_checkpoint)
+            job.checkpoint({"row": 7})
+            job.progress(0.5, "half")
+            self.assertEqual(task.info().last_checkpoint, {"row": 7})
+            job.nack("broken")
+            job = worker.fetch(10)
+            self.assertEqual((job.last_checkpoint, job.attempt), ({"row": 7}, 2))
+            with self.queue.proxy() as proxy:
+                proxy.checkpoint(job.id, [8])
+            self.assertEqual(job.last_checkpoint, [8])
+            with self.assertRaises(ValueError):
+                job.checkpoint(float("nan"))
+            job.ack()
+
     def test_queues_are_tried_in_order(self):
         low = self.queue.submit("any", queue="second", priority=255)
         high = self.queue.submit("any", queue="first", priority=0)

@@ -193,6 +193,10 @@ class WorkerLane {
               : worker_.progress(held.job, fraction, std::string(dice_.between(0, 900), 'p'));
       if (!reported.ok() && reported.code() != Code::kSegmentFull)
         return lost_or_unexpected("progress", reported.error(), held, held.mine);
+      const Status kept =
+          dice_.chance(0.5) ? worker_.checkpoint(held.job, std::to_string(beat)) : Status();
+      if (!kept.ok() && kept.code() != Code::kSegmentFull)
+        return lost_or_unexpected("checkpoint", kept.error(), held, held.mine);
     }
   }
 

@@ -106,5 +106,29 @@ TEST(Scheduled, a_retryable_job_is_not_expired_but_its_next_turn_is) {
   EXPECT_EQ(s.state_of(id), State::kDiscarded);
 }
 
+TEST(Scheduled, PRI_T03_of_the_same_time_the_one_that_was_accepted_first_comes_first) {
+  QuietSegment s;
+  JobSpec spec = in(s, kHour);
+  Ids expected;
+  for (int i = 0; i < 100; ++i) expected.push_back(s.put(spec));
+  s.pass(2 * kHour);
+  EXPECT_EQ(s.drain(), expected);
+}
+
+TEST(Scheduled, PRI_T03_retries_of_the_same_time_come_in_the_order_of_their_failures) {
+  QuietSegment s;
+  s.stop_clock();
+  JobSpec spec = spec_of();
+  spec.retry = {3, 1000, 1000, 1.0F, RetryBackoff::kConstant, false, false};
+  for (int i = 0; i < 50; ++i) s.put(spec);
+  Ids expected;
+  while (!s.take().empty()) {
+    expected.emplace_back(s.job.id());
+    ASSERT_TRUE(s.worker.nack(s.job, failure()).ok());
+  }
+  s.pass(kHour);
+  EXPECT_EQ(s.drain(), expected);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

@@ -385,5 +385,38 @@ TEST_F(ForClients, a_job_that_reached_its_worker_is_counted_when_that_dies) {
   EXPECT_EQ(s.get(id).errors.at(0).code, "holder_died");
 }
 
+TEST_F(ForClients, FS_T04_a_tenants_jobs_come_from_the_queues_in_turns_as_well) {
+  JobSpec spec = spec_of();
+  spec.tenant = "t";
+  for (const char* queue : {"a", "b"})
+    for (int i = 0; i < 20; ++i) spec.queue = queue, s.put(spec);
+  std::map<std::string, int> from;
+  FetchRequest request{.queues = {"a", "b"}, .weights = {3, 1}};
+  request.tenant = "t";
+  for (int i = 0; i < 16; ++i) ++from[proxy.fetch(request)->at(0).queue];
+  EXPECT_EQ(from["a"], 12);
+  EXPECT_EQ(from["b"], 4);
+  ASSERT_TRUE(s.admin.set_pool("p", {.queues = {"a", "b"}}).ok());
+  request = {.pool = "p"};
+  request.tenant = "t";
+  from.clear();
+  for (int i = 0; i < 8; ++i) ++from[proxy.fetch(request)->at(0).queue];
+  EXPECT_EQ(from["a"], 4);
+  EXPECT_EQ(from["b"], 4);
+  for (int i = 0; i < 16; ++i) ASSERT_EQ(proxy.fetch(request)->size(), 1U);
+  EXPECT_TRUE(proxy.fetch(request)->empty());
+}
+
+TEST_F(ForClients, FS_T09_a_worker_fetches_for_no_pool_beside_its_own) {
+  ASSERT_TRUE(s.admin.set_pool("one", {.queues = {"a"}}).ok());
+  ASSERT_TRUE(s.admin.set_pool("two", {.queues = {"b"}, .isolated = true}).ok());
+  const std::string a = s.put(2, "a"), b = s.put(2, "b");
+  ASSERT_TRUE(proxy.report({.id = "w", .pool = "one", .registers = true}).ok());
+  const auto refused = proxy.fetch({.pool = "two", .worker = "w"});
+  EXPECT_EQ(refused.code(), Code::kInUse);
+  EXPECT_EQ(fetch({.pool = "one", .worker = "w"}), std::vector{a});
+  EXPECT_EQ(fetch({.pool = "two", .worker = "another"}), std::vector{b});
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

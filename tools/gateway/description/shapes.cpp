@@ -26,7 +26,7 @@ constexpr Shape kShapes[] = {
             "enqueued_at?: time, scheduled_at?: text, expires_at?: text, started_at?: time, completed_at?: time, "
             "cancelled_at?: time, discarded_at?: time, next_attempt_at?: time, retry_delay_ms?: integer, "
             "previous_state?: JobState, discard_reason?: text, dead_letter?: boolean, progress?: number, "
-            "progress_message?: text, progress_data?: any, progress_at?: time, "
+            "progress_message?: text, progress_data?: any, progress_at?: time, last_checkpoint?: any, "
             "result?: any, result_stored_at?: time, result_expires_at?: time, result_size_bytes?: integer, "
             "result_pruned?: boolean, worker_id?: text, workflow_id?: text, cron_name?: text, "
             "parent_results?: array, error?: JobError, errors?: [JobError], unique?: any, ..."},
@@ -64,7 +64,7 @@ constexpr Shape kShapes[] = {
     {"WantedResults", "job_ids?: [text], ids?: [text]"},
     {"JobResults", "results: {JobResult|NoResult}"},
     {"Progress", "job_id: text, state: JobState, progress: number|null, message: text|null, data: any, "
-                 "updated_at: time|null"},
+                 "updated_at: time|null, checkpoint?: any"},
     {"ProgressReport", "progress?: number|null, percentage?: number|null, message?: text|null, data?: object|null, "
                        "checkpoint?: object|null"},
     {"WorkerProgress", "job_id: text, +ProgressReport, worker_id?: text"},
@@ -89,7 +89,8 @@ constexpr Shape kShapes[] = {
     {"HeartbeatReply", "state: text, acknowledged: boolean, jobs_extended: [text], jobs_cancelled: [text], "
                        "server_time: time"},
     {"Registration", "worker_id?: text, id?: text, pool?: text, queues?: [text], concurrency?: integer, "
-                     "hostname?: text, version?: text, pid?: integer, labels?: any"},
+                     "hostname?: text, version?: text, pid?: integer, labels?: any, "
+                     "strategy?: 'strict'|'weighted'|'round-robin', weights?: {integer}, worker?: Registration"},
     {"Registered", "ok: boolean, worker_id: text, server_time: time, heartbeat_interval: integer, "
                    "heartbeat_timeout: integer, visibility_timeout_default: integer"},
     {"RemovedWorker", "ok: boolean, deleted: boolean, worker_id: text"},
@@ -123,11 +124,12 @@ constexpr Shape kShapes[] = {
                      "warning_threshold: number, clear_threshold: number, drop: 'oldest'|'lowest_priority', "
                      "tenant_max_depth: integer, tenant_max_size_bytes: integer, tenant_bounds: {TenantBound}"},
     {"QueuePolicy", "aging: Aging, level_weights: {integer}, shards: integer, tenant_fairness: TenantFairness, "
-                    "backpressure: Backpressure"},
+                    "backpressure: Backpressure, retention: QueueRetention"},
+    {"QueueRetention", "completed?: text|null, discarded?: text|null, cancelled?: text|null"},
     {"SetQueue", "name?: text, paused?: boolean, aging?: object|'default', level_weights?: {integer}, "
                  "shards?: integer, tenant_fairness?: object, backpressure?: object, concurrency?: integer, "
                  "rate_limit?: object, max_size?: integer, max_size_bytes?: integer|text, overflow_policy?: text, "
-                 "config?: SetQueue"},
+                 "retention?: QueueRetention, config?: SetQueue"},
     {"NewQueue", "name: text, +SetQueue"},
     {"CreatedQueue", "queue: Queue, +Queue"},
     {"QueueAndPolicy", "+Queue, +QueuePolicy"},

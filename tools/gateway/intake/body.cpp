@@ -20,6 +20,14 @@ Body::Body(const Request& request) {
   if (json::kind_of(text) != json::Kind::kObject)
     throw invalid_request("the body must be a JSON object");
   members_ = json::members_of(text);
+  std::vector<const json::Member*> by_name;
+  for (const json::Member& member : members_) by_name.push_back(&member);
+  std::ranges::stable_sort(by_name, {}, &json::Member::name);
+  for (std::size_t i = 1; i < by_name.size(); ++i)
+    if (by_name[i]->name == by_name[i - 1]->name && by_name[i]->value != by_name[i - 1]->value)
+      throw invalid_request(
+          fmt::format("{} is given twice, with different values", by_name[i]->name.substr(0, 64)),
+          by_name[i]->name.substr(0, 64));
 }
 
 Body::Body(std::string_view object, std::string where)
@@ -75,6 +83,11 @@ std::optional<std::int64_t> Body::integer(std::string_view name) const {
   if (!value) return std::nullopt;
   const auto number = json::integer_of(*value);
   if (!number) wrong_kind(name, "an integer");
+  if (*number == std::numeric_limits<std::int64_t>::max() ||
+      *number == std::numeric_limits<std::int64_t>::min())
+    throw invalid_request(
+        fmt::format("{}{}: {} is out of range", where_, name, value->substr(0, 64)),
+        fmt::format("{}{}", where_, name));
   return number;
 }
 

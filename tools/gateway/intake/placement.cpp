@@ -274,11 +274,23 @@ asio::awaitable<std::vector<Placed>> put_across(Desk& desk, const std::vector<Jo
           "a batch over several queues cannot replace unique jobs; send a batch for each queue");
     queues[specs[i].queue].push_back(i);
   }
+  // A job that was dropped could not be brought back either: queues that drop come last, and of those
+  // the ones in which a key may be taken first.
+  const auto order = [&](const auto& group) {
+    const auto queue = desk.observer.queue(group.first);
+    const bool drops = queue && queue->strategy == BackpressureStrategy::kDropOldest;
+    const bool unique = std::ranges::any_of(
+        group.second, [&](std::size_t place) { return specs[place].unique != nullptr; });
+    return std::pair(drops, !unique);
+  };
+  std::vector<std::pair<std::string_view, std::vector<std::size_t>>> groups(queues.begin(),
+                                                                            queues.end());
+  std::ranges::stable_sort(groups, {}, order);
   std::vector<Placed> placed(specs.size());
   std::vector<Staged> staged;
   std::exception_ptr refused;
   try {
-    for (const auto& [queue, places] : queues) {
+    for (const auto& [queue, places] : groups) {
       std::vector<JobSpec> group;
       for (const std::size_t i : places) {
         group.push_back(specs[i]);

@@ -159,10 +159,6 @@ void NewSettings::read(const Body& body) {
       pressure = joined(pressure, member_text("max_size_bytes", member.value));
     } else if (member.name == "overflow_policy") {
       pressure = joined(pressure, member_text("strategy", member.value));
-    } else if (member.name == "retention") {
-      throw unsupported(
-          "retention belongs to the segment: the broker's --retention sets it for all "
-          "queues, and PUT dead-letter/retention that of dead letters");
     } else if (member.name != "name") {
       own = joined(own, member_text(member.name, member.value));
     }

@@ -48,6 +48,18 @@ void settle_tenant(std::string_view asking, WorkflowText& workflow) {
 
 namespace {
 
+/// Of a job that brought what comes after it: with the places as they are in its envelope.
+Error as_sent(Error error, const WorkflowSpec& spec) {
+  const std::string rest = "$.workflow." + std::string(workflow_kind_name(spec.steps[1].kind));
+  for (const auto& [place, sent] : {std::pair(std::string("$.steps[0]"), std::string("$")),
+                                    {"$.steps[1].steps", rest},
+                                    {"$.steps[1].jobs", rest},
+                                    {"$.steps[1]", rest}})
+    for (std::string* text : {&error.subject, &error.message})
+      if (text->starts_with(place)) text->replace(0, place.size(), sent);
+  return error;
+}
+
 const WorkflowStep* first_job_of(const WorkflowStep& step) {
   if (step.kind == WorkflowKind::kJob) return &step;
   return step.steps.empty() ? nullptr : first_job_of(step.steps.front());
@@ -57,6 +69,7 @@ const WorkflowStep* first_job_of(const WorkflowStep& step) {
 
 Reply create_workflow(Desk& desk, const WorkflowSpec& spec, bool first_job) {
   auto created = desk.producer().create_workflow(spec);
+  if (!created && first_job) throw invalid_workflow(as_sent(created.error(), spec));
   if (!created) throw invalid_workflow(created.error());
   desk.hall.jobs_came();
   const WorkflowInfo workflow = must(desk.observer.workflow(*created));

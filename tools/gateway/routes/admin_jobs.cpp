@@ -184,7 +184,7 @@ Reply retry(Desk& desk, const Request& request) {
   if (job.state == State::kRetryable || job.state == State::kScheduled)
     must(desk.producer().promote(id), id);
   else
-    must_from("a dead letter, retryable or scheduled", desk.admin.retry_dead(id), id);
+    must_from("discarded, cancelled, retryable or scheduled", desk.producer().retry(id), id);
   desk.hall.jobs_came();
   return job_reply(desk, job_of(desk, request, id));
 }
@@ -254,11 +254,14 @@ Reply in_bulk(Desk& desk, const Choice& choice, std::string_view action, Change 
   }));
 }
 
+/// Cancelled jobs only by their name.
 Reply bulk_retry(Desk& desk, const Request& request) {
   Choice choice = confirmed(desk, request);
-  choice.filter.dead_letter = true;
-  return in_bulk(desk, choice, "retry",
-                 [&](const std::string& id) { return desk.admin.retry_dead(id); });
+  if (!choice.filter.state) choice.filter.state = State::kDiscarded;
+  return in_bulk(desk, choice, "retry", [&](const std::string& id) {
+    return choice.filter.state == State::kRetryable ? desk.producer().promote(id)
+                                                    : desk.producer().retry(id);
+  });
 }
 
 Reply bulk_cancel(Desk& desk, const Request& request) {

@@ -38,6 +38,9 @@ Reply get(Desk& desk, const Request& request) {
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string& name = request.names[0];
+  const auto inner = body.object("pool");
+  if (const auto named = (inner ? *inner : body).text("name"); named && *named != name)
+    throw invalid_request("the body names another pool than the path", "name");
   const bool fresh = must(desk.admin.set_pool(name, must(parse_pool_settings(body.object()))));
   desk.hall.jobs_came();
   Reply reply = get(desk, request);

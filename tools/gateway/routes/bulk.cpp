@@ -296,11 +296,11 @@ Reply retry(Desk& desk, const Request& request) {
   return change_each(desk, request,
                      {.kind = BulkKind::kRetry,
                       .done = "retried",
-                      .states = {State::kDiscarded, State::kRetryable},
+                      .states = {State::kDiscarded, State::kCancelled, State::kRetryable},
                       .unless_said = {State::kDiscarded, State::kRetryable},
                       .act = [&](const std::string& id, State state) {
                         return state == State::kRetryable ? desk.producer().promote(id)
-                                                          : desk.admin.retry_dead(id);
+                                                          : desk.producer().retry(id);
                       }});
 }
 

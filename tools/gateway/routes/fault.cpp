@@ -172,7 +172,7 @@ Fault fault_of(const Error& error, std::string_view job) {
         fault.type = "validation_error";
       }
       fault.details.emplace_back("field", quoted(error.subject));
-      if (error.subject == "priority" && error.bound != 0)
+      if ((error.subject == "priority" || error.subject.ends_with(".priority")) && error.bound != 0)
         fault.details.emplace_back("max_priority", std::to_string(error.bound));
       break;
     case Code::kDuplicate:
@@ -187,7 +187,10 @@ Fault fault_of(const Error& error, std::string_view job) {
         if (!job.empty()) fault.details.emplace_back(error.subject, quoted(job));
       } else if (!job.empty()) {
         fault.details.emplace_back("job_id", quoted(job));
-        fault.details.emplace_back("current_state", quoted(error.subject));
+        if (error.subject == "immutable_priorities")
+          fault.details.emplace_back("setting", quoted(error.subject));
+        else
+          fault.details.emplace_back("current_state", quoted(error.subject));
       }
       break;
     case Code::kTooLarge:
@@ -211,7 +214,7 @@ Fault fault_of(const Error& error, std::string_view job) {
 
 Fault in_wrong_state(const Error& error, std::string_view job, std::string_view expected) {
   Fault fault = fault_of(error, job);
-  if (error.code == Code::kWrongState)
+  if (error.code == Code::kWrongState && error.subject != "immutable_priorities")
     fault.details.emplace_back("expected_state", quoted(expected));
   return fault;
 }

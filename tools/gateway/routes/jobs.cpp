@@ -54,11 +54,16 @@ Reply activate(Desk& desk, const Request& request) {
 Reply change(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
   const Body body(request);
-  job_of(desk, request, id);
+  const JobInfo job = job_of(desk, request, id);
   const auto priority = body.integer("priority");
   if (!priority) throw invalid_request("priority is missing", "priority");
-  const std::int64_t previous =
-      must_from("available or scheduled", desk.producer().reprioritize(id, *priority), id);
+  const auto changed = desk.producer().reprioritize(id, *priority);
+  if (!changed && changed.error().subject == "immutable_priorities") {
+    Fault fault = fault_of(changed.error(), id);
+    fault.details.emplace_back("current_state", quoted(state_name(job.state)));
+    throw fault;
+  }
+  const std::int64_t previous = must_from("available or scheduled", changed, id);
   return ok(object([&](json::ObjectWriter& writer) {
     writer.text("id", id);
     writer.number("priority", *priority);

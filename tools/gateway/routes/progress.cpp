@@ -32,6 +32,7 @@ std::string progress_text(const JobInfo& job) {
     else
       writer.value("message", "null");
     writer.value("data", json::check(job.progress_data) ? job.progress_data : "null");
+    if (json::check(job.last_checkpoint)) writer.value("checkpoint", job.last_checkpoint);
     if (job.progress_at_ms != 0)
       writer.text("updated_at", print_timestamp(job.progress_at_ms));
     else
@@ -56,20 +57,19 @@ Reply progress_reply(const JobInfo& job) {
 /// Only a running job moves on; a report that comes late changes nothing.
 Reply take_report(Desk& desk, const Request& request, const std::string& id,
                   std::optional<double> fraction, const Body& body) {
-  (void)body.object("data");  // what is no object is refused, also for a job that takes no report
-  (void)body.object("checkpoint");
+  // What is no object is refused, also for a job that takes no report.
+  for (const std::string_view name : {"data", "checkpoint"}) (void)body.object(name);
   const JobInfo job = job_of(desk, request, id);
   if (job.state != State::kActive) return progress_reply(job);
   if (fraction) fraction = std::clamp(*fraction, 0.0, 1.0);
   const auto message = body.text("message");
   const std::string data = json::compact(body.raw("data").value_or(""));
-  // A checkpoint alone is a sign of life: what was reported before stays.
-  const bool tells = fraction || message || !data.empty();
+  const auto checkpoint = body.raw("checkpoint");
   Status moved;
-  if (tells)
+  if (checkpoint)  // first: whoever hears of the progress finds it
+    moved = desk.proxy.checkpoint(id, job.fence, json::compact(*checkpoint));
+  if (moved && (fraction || message || !data.empty()))
     moved = desk.proxy.progress(id, job.fence, fraction, message.value_or(""), data);
-  else if (const auto renewed = desk.proxy.heartbeat(id, job.fence, 0); !renewed)
-    moved = renewed.error();
   if (!moved && moved.code() != Code::kWrongState && moved.code() != Code::kLost)
     throw fault_of(moved.error(), id);
   return progress_reply(job_of(desk, request, id));

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/intake/turns.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
@@ -26,28 +27,15 @@ namespace asio = boost::asio;
 constexpr std::uint32_t kMostJobs = 1000, kLongestPollMs = 2000;
 constexpr std::uint32_t kLongestLeaseMs = 7 * 24 * 3'600'000;
 
-std::vector<std::uint32_t> read_weights(const Body& body, const std::vector<std::string>& queues) {
-  const auto strategy = body.text("strategy");
-  std::vector<std::uint32_t> weights;
-  if (strategy && *strategy == "round-robin") return std::vector<std::uint32_t>(queues.size(), 1);
-  if (strategy && *strategy != "weighted") {
-    if (*strategy == "strict") return {};
-    throw invalid_request(
-        "strategy must be strict, weighted or round-robin; other strategies belong "
-        "to pools",
-        "strategy");
-  }
-  const auto given = body.object("weights");
-  if (!given) {
-    if (strategy) throw invalid_request("the weighted strategy needs weights", "weights");
-    return {};
-  }
-  for (const std::string& queue : queues)
-    weights.push_back(given->whole(queue, 1, 1000).value_or(1));
-  return weights;
+/// As the worker registered, where its fetch says nothing of it.
+std::vector<std::uint32_t> weights_of(Desk& desk, const FetchRequest& wanted) {
+  if (wanted.worker.empty() || wanted.queues.size() < 2) return {};
+  const auto worker = desk.observer.registered_worker(wanted.worker);
+  if (!worker || worker->labels.find("\"strategy\"") == std::string::npos) return {};
+  return read_weights(Body(worker->labels, "labels."), wanted.queues);
 }
 
-FetchRequest read_fetch(const Request& request, const Body& body) {
+FetchRequest read_fetch(Desk& desk, const Request& request, const Body& body) {
   FetchRequest wanted;
   const auto queues = body.texts("queues");
   if (!queues || queues->empty())
@@ -64,6 +52,7 @@ FetchRequest read_fetch(const Request& request, const Body& body) {
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     wanted.tenant = std::string(tenant);
   wanted.worker = body.text("worker_id").value_or("");
+  if (!body.raw("strategy") && !body.raw("weights")) wanted.weights = weights_of(desk, wanted);
   wanted.held = true;
   return wanted;
 }
@@ -107,12 +96,13 @@ std::vector<Shift::Source> sources_of(Desk& desk, const FetchRequest& wanted) {
 
 Fault fetch_fault(const Error& error, const FetchRequest& wanted) {
   const bool no_pool = error.code == Code::kNotFound && error.subject == "pool";
+  if (error.code == Code::kInUse) return worker_fault(error);
   return no_pool ? not_found("pool", wanted.pool) : fault_of(error);
 }
 
 asio::awaitable<Reply> fetch(Desk& desk, const Request& request, Visit& visit) {
   const Body body(request);
-  const FetchRequest wanted = read_fetch(request, body);
+  const FetchRequest wanted = read_fetch(desk, request, body);
   const std::uint32_t patience = std::min(body.milliseconds("wait_ms").value_or(0), kLongestPollMs);
   if (desk.observer.maintenance().enabled) co_return ok("{\"jobs\":[]}");
   auto at_once = desk.proxy.fetch(wanted);
@@ -319,10 +309,12 @@ std::optional<std::string> state_of(const Body& body) {
   return body.flag("shutdown").value_or(false) ? "shutting_down" : std::move(state);
 }
 
-WorkerReport report_of(const Body& body, const std::string& worker) {
+WorkerReport report_of(Desk& desk, const Body& body, const std::string& worker) {
   WorkerReport report{.id = worker};
   report.state = state_of(body);
   report.pool = body.text("pool");
+  if (report.pool && !report.pool->empty() && !desk.observer.pool(*report.pool))
+    throw not_found("pool", *report.pool);
   report.hostname = body.text("hostname");
   report.version = body.text("version");
   report.queues = body.texts("queues");
@@ -359,7 +351,7 @@ Reply heartbeat(Desk& desk, const Request& request) {
     throw invalid_request("visibility_timeout_ms must be from 1 to 604800000",
                           "visibility_timeout_ms");
   // All of the report is read before a lease is renewed: what is refused changes nothing.
-  WorkerReport report = report_of(body, worker);
+  WorkerReport report = report_of(desk, body, worker);
   // A worker that asks for a longer lease means to be silent for as long.
   report.silence_ms = lease;
   std::string directive;

@@ -69,6 +69,7 @@ void JobBook::note(std::string_view id, std::string_view type, std::string_view 
   const std::lock_guard lock(mutex_);
   KnownJob& place = place_of(std::string(id));
   job.state = place.state;
+  job.dead_letter = place.dead_letter;
   place = std::move(job);
 }
 
@@ -80,6 +81,7 @@ KnownJob JobBook::find(const Observer& observer, const std::string& id) {
   const std::lock_guard lock(mutex_);
   KnownJob& place = place_of(id);
   found.state = place.state;
+  found.dead_letter = place.dead_letter;
   return place = std::move(found);
 }
 
@@ -92,6 +94,11 @@ std::optional<KnownJob> JobBook::known(const std::string& id) const {
 std::optional<State> JobBook::change_state(const std::string& id, State state) {
   const std::lock_guard lock(mutex_);
   return std::exchange(place_of(id).state, state);
+}
+
+bool JobBook::change_dead_letter(const std::string& id, bool is_one) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(place_of(id).dead_letter, is_one);
 }
 
 void JobBook::forget_states() {

@@ -18,6 +18,7 @@ struct KnownJob {
   std::string type, tenant;
   std::string trace = {};           ///< JSON; empty: it has none
   std::optional<State> state = {};  ///< after the last event that the tape read
+  bool dead_letter = false;         ///< the same
 };
 
 /// The jobs of the latest events by id, so that what is told of a job stays complete when its slot
@@ -34,6 +35,8 @@ class JobBook {
   std::optional<KnownJob> known(const std::string& id) const;
   /// The state before, if it is known.
   std::optional<State> change_state(const std::string& id, State state);
+  /// Whether it was a dead letter before, as far as is known.
+  bool change_dead_letter(const std::string& id, bool is_one);
   /// Before the tape reads the events of the past again.
   void forget_states();
 

@@ -64,14 +64,14 @@ std::optional<StateChange> state_change(JobBook& book, const Observer& observer,
   return {};
 }
 
-std::string_view dead_letter_event(const Observer& observer, const Event& event,
+std::string_view dead_letter_event(JobBook& book, const Observer& observer, const Event& event,
                                    const std::optional<StateChange>& change) {
-  // Of the jobs that were discarded only a dead letter becomes available again.
   if (change && change->from == State::kDiscarded && change->to == State::kAvailable)
-    return "dead_letter.retried";
+    return book.change_dead_letter(event.job_id, false) ? "dead_letter.retried" : "";
   if (event.type != "job.discarded") return {};
   const auto job = observer.get(event.job_id);
   const bool is_kept = job && job->state == State::kDiscarded && job->dead_letter;
+  book.change_dead_letter(event.job_id, is_kept);
   return is_kept ? "dead_letter.added" : "";
 }
 

@@ -23,7 +23,7 @@ std::optional<StateChange> state_change(JobBook& book, const Observer& observer,
                                         const Event& event);
 /// What the event means to the dead letters: "dead_letter.added" or "dead_letter.retried"; empty:
 /// nothing. `change` is what state_change() said of it. Source: ojs-dead-letter 11.1.
-std::string_view dead_letter_event(const Observer& observer, const Event& event,
+std::string_view dead_letter_event(JobBook& book, const Observer& observer, const Event& event,
                                    const std::optional<StateChange>& change);
 /// Whether it leads its job into a final state.
 bool ends_job(const Event& event);

@@ -100,7 +100,7 @@ void Tape::take_over() {
 void Tape::keep_event(const Event& event) {
   std::vector<Told> all = {told_of(*observer_, event)};
   const auto change = state_change(jobs_, *observer_, event);
-  if (const auto type = dead_letter_event(*observer_, event, change); !type.empty())
+  if (const auto type = dead_letter_event(jobs_, *observer_, event, change); !type.empty())
     all.push_back(under_name(all.front(), "-dead_letter", type));
   if (change) {
     Told changed = all.front();

@@ -39,6 +39,7 @@ struct QueueSettings {
   std::optional<std::uint64_t> tenant_max_depth = {}, tenant_max_size_bytes = {};
   /// replaces all of them: bounds that are not listed end
   std::optional<std::vector<TenantBound>> tenant_bounds = {};
+  QueueRetention retention = {};  ///< what is unset stays; 0 to 3,153,600,000,000 ms each
 };
 
 /// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy",
@@ -46,7 +47,8 @@ struct QueueSettings {
 /// "tenant_bounds": {"a": {"max_depth", "max_size_bytes"}}}, "aging": {"enabled", "preset", "interval", "rate", "cap" or
 /// "floor"} or "default", "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
 /// "tenant_fairness": {"enabled", "strategy": "fair-share", "scope": "within" or "across",
-/// "default_weight", "weights": {"a": 5}}}`. Errors: kInvalid; `subject` is the member.
+/// "default_weight", "weights": {"a": 5}}, "retention": {"completed": "P7D", "discarded": "P30D",
+/// "cancelled": null}}`, null takes back. Errors: kInvalid; `subject` is the member.
 OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 
 struct SegmentFile {
@@ -64,6 +66,8 @@ enum class BulkAction : std::uint8_t {
   kRetryDead,  ///< Admin::retry_dead
   kDropDead,   ///< Admin::drop_dead
   kDrop,       ///< Admin::drop
+  /// Producer::retry; cancelled jobs only where the filter's state is cancelled
+  kRetry,
 };
 
 /// What a request about many jobs did to them.

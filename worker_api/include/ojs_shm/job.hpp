@@ -163,6 +163,8 @@ struct JobInfo {
   /// what was reported with `progress`, or empty; data: JSON
   std::string progress_message = {}, progress_data = {};
   std::uint64_t progress_at_ms = 0;  ///< when these were reported; 0: never
+  /// JSON: Worker::checkpoint() of any of its attempts; empty: none
+  std::string last_checkpoint = {};
 };
 
 }  // namespace ojs_shm

@@ -61,6 +61,14 @@ struct TenantBound {
   std::optional<std::uint64_t> max_depth = {}, max_size_bytes = {};  ///< 0: unbounded
 };
 
+/// How long a queue keeps its jobs after their end, by the state in which they ended; dead letters
+/// have a retention of their own (DeadLetterRetention). At most as long as the segment has room, and
+/// as its own retention says. Source: ojs-queue-config 6.3.
+struct QueueRetention {
+  /// after the end; 0, and in a QueueInfo unset: as the segment keeps them
+  std::optional<std::uint64_t> completed_ms = {}, discarded_ms = {}, cancelled_ms = {};
+};
+
 struct QueueInfo {
   std::string name;
   std::uint64_t created_at_ms =
@@ -96,10 +104,11 @@ struct QueueInfo {
   std::vector<LevelWeight> level_weights;
   std::uint32_t shards = 1;  ///< order holds within a shard
   TenantFairness tenant_fairness;
+  QueueRetention retention;
 };
 
-/// `backpressure`, `aging`, `level_weights`, `shards` and `tenant_fairness` of a queue as they are,
-/// for parse_queue_settings().
+/// `backpressure`, `aging`, `level_weights`, `shards`, `tenant_fairness` and `retention` of a queue
+/// as they are, for parse_queue_settings().
 OJS_SHM_API std::string print_queue_policy(const QueueInfo& queue);
 
 /// "handles" includes the supervisor's handle; eight more are kept for supervision and not counted.

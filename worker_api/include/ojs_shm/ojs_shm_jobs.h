@@ -71,12 +71,18 @@ OJS_SHM_API int ojs_shm_enqueue_prepared_batch(ojs_shm_producer* producer,
                                                ojs_shm_prepared* prepared, const ojs_shm_args* jobs,
                                                size_t count, char* ids);
 
+// discarded or cancelled -> available, as if it had never been tried. Errors: NOT_FOUND, WRONG_STATE,
+// DUPLICATE (it is unique, and another job has its key).
+OJS_SHM_API int ojs_shm_retry_job(ojs_shm_producer* producer, const char* id);
+
 enum {                          // what ojs_shm_bulk() does to each job
   OJS_SHM_BULK_CANCEL = 0,      // as ojs_shm_cancel
   OJS_SHM_BULK_PROMOTE = 1,     // as ojs_shm_promote
   OJS_SHM_BULK_RETRY_DEAD = 2,  // as ojs_shm_dead_retry
   OJS_SHM_BULK_DROP_DEAD = 3,   // as ojs_shm_dead_drop
-  OJS_SHM_BULK_DROP = 4         // as ojs_shm_drop
+  OJS_SHM_BULK_DROP = 4,        // as ojs_shm_drop
+  // as ojs_shm_retry_job; cancelled jobs only where the filter's state is cancelled
+  OJS_SHM_BULK_RETRY = 5
 };
 
 typedef struct ojs_shm_bulk_report {
@@ -100,6 +106,14 @@ OJS_SHM_API int ojs_shm_drop(ojs_shm_admin* admin, const char* id);
 // either may be NULL for none. Errors: also TOO_LARGE, NOMEM (the fraction alone is kept).
 OJS_SHM_API int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double fraction,
                                        const char* message, const char* data, size_t data_size);
+
+// JSON that the next attempt finds in ojs_shm_last_checkpoint(), however this one ends; it replaces
+// the earlier one. Renews the lease. Errors: INVALID (no JSON), LOST, TOO_LARGE, NOMEM (the earlier
+// one is kept).
+OJS_SHM_API int ojs_shm_checkpoint(ojs_shm_worker* worker, ojs_shm_job* job, const char* json,
+                                   size_t json_size);
+// Writes what was kept last, in this attempt or an earlier one; "" when there is nothing.
+OJS_SHM_API int64_t ojs_shm_last_checkpoint(const ojs_shm_job* job, char* buffer, size_t size);
 
 // Maintenance of the segment: while it is on, no process gets a job from any queue, no scheduled job
 // or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells

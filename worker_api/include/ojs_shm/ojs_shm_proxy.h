@@ -99,6 +99,9 @@ OJS_SHM_API int ojs_shm_proxy_progress(ojs_shm_proxy* proxy, const char* id, uin
 OJS_SHM_API int ojs_shm_proxy_progress_texts(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
                                              double fraction, const char* message, const char* data,
                                              size_t data_size);
+// As ojs_shm_checkpoint().
+OJS_SHM_API int ojs_shm_proxy_checkpoint(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
+                                         const char* json, size_t json_size);
 
 enum {
   OJS_SHM_REPORT_REGISTERS = 1,    // it begins anew: an earlier directive is over

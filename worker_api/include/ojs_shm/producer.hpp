@@ -136,6 +136,10 @@ class OJS_SHM_API Producer {
   Status activate(std::string_view id);
   /// scheduled or retryable -> available now, before its time. Errors: kNotFound, kWrongState.
   Status promote(std::string_view id);
+  /// discarded or cancelled -> available, as if it had never been tried: attempt 0, no errors, no
+  /// progress, and without an expires_at that is past. Whatever its queue holds. Errors: kNotFound,
+  /// kWrongState, kDuplicate (it is unique, and another job has its key). Source: ojs-admin-api 7.4.
+  Status retry(std::string_view id);
 
   const Segment& segment() const;
 

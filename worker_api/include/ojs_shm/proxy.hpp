@@ -31,8 +31,8 @@ struct FetchRequest {
   std::string pool = {};
   std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
   std::size_t count = 1;
-  /// Only this tenant's jobs, whatever is ahead of them, from the first queue that has any; best
-  /// level first. Such a fetch looks at every slot of the segment.
+  /// Only this tenant's jobs, whatever is ahead of them, from the queue whose turn it is of those
+  /// that have any; best level first. Such a fetch looks at every slot of the segment.
   std::optional<std::string> tenant = {};
   /// Id of the worker that gets the jobs; empty: an unnamed worker. A worker that was told to take
   /// no more gets none.
@@ -58,7 +58,8 @@ class OJS_SHM_API Proxy {
   ~Proxy();
 
   /// The best available jobs, in order; empty when there is none. Errors: kInvalid, kNotFound (the
-  /// pool), kSegmentFull (no handle for the pool).
+  /// pool), kInUse (the worker is registered in another pool), kSegmentFull (no handle for the
+  /// pool).
   Result<std::vector<JobInfo>> fetch(const FetchRequest& request);
 
   // One descriptor, for event loops in which any number of requests wait. It becomes readable when
@@ -109,6 +110,8 @@ class OJS_SHM_API Proxy {
   /// it was. Errors: also kTooLarge, kSegmentFull.
   Status progress(std::string_view id, std::uint64_t fence, std::optional<double> fraction,
                   std::string_view message, std::string_view data = {});
+  /// As Worker::checkpoint().
+  Status checkpoint(std::string_view id, std::uint64_t fence, std::string_view data);
   /// Registers a worker or updates its record, and counts as a sign of life. Returns the record.
   /// Errors: kInvalid (`subject` is the member), kInUse (it has another pool), kSegmentFull, kTimeout.
   Result<RegisteredWorker> report(const WorkerReport& report);

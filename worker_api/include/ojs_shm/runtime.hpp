@@ -24,6 +24,8 @@ class JobContext {
   virtual void progress(double fraction) = 0;
   /// With a text for people and JSON for programs, or empty: Worker::progress().
   virtual void progress(double fraction, std::string_view message, std::string_view data = {}) = 0;
+  /// Worker::checkpoint(); job().last_checkpoint() reads it.
+  virtual void checkpoint(std::string_view data) = 0;
   /// Empty when the job begins; for middlewares and handler alone.
   virtual Metadata& metadata() = 0;
 };

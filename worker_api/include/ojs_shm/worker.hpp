@@ -54,6 +54,9 @@ class OJS_SHM_API Job {
   /// looks them up.
   std::string workflow_id() const;
   std::string parent_results() const;
+  /// What Worker::checkpoint() kept last, in this attempt or an earlier one; else empty. Each call
+  /// looks it up.
+  std::string last_checkpoint() const;
   /// Of a job that a cron enqueued, while that cron exists; else empty. Each call looks it up.
   std::string cron_name() const;
 
@@ -172,6 +175,10 @@ class OJS_SHM_API Worker {
   /// when empty. `data` is not checked. Errors: also kTooLarge, kSegmentFull (only the fraction is
   /// kept).
   Status progress(Job& job, double fraction, std::string_view message, std::string_view data = {});
+  /// JSON that the next attempt finds in Job::last_checkpoint(), however this one ends; it replaces
+  /// the earlier one. Renews the lease, tells no event. Errors: kInvalid (no JSON), kLost, kTooLarge,
+  /// kSegmentFull (the earlier one is kept). Source: ojs-progress 6.4.
+  Status checkpoint(Job& job, std::string_view data);
   /// Of a handle with an id: a sign of life, also while its thread works on a job. Thread-safe.
   void beat();
   /// What an operator has asked of it. A quiet handle fetches nothing (kEmpty, kTimeout); a handle

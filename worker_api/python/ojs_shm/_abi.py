@@ -29,7 +29,7 @@ DIRECTIVES = ("running", "quiet", "terminate")
 QUEUE_MAX_DEPTH, QUEUE_MAX_SIZE_BYTES, QUEUE_PAUSED = 1, 2, 4
 FILTER_HAS_STATE, FILTER_DEAD_LETTER, FILTER_WAITING, FILTER_HAS_PRIORITY = 1, 2, 4, 8
 AS_IT_IS = (1 << 64) - 1
-BULK_CANCEL, BULK_PROMOTE, BULK_RETRY_DEAD, BULK_DROP_DEAD, BULK_DROP = range(5)
+BULK_CANCEL, BULK_PROMOTE, BULK_RETRY_DEAD, BULK_DROP_DEAD, BULK_DROP, BULK_RETRY = range(6)
 EVENTS_FROM_START, EVENTS_AT_ONCE = 1, 2
 FETCH_HELD = 1
 REPORT_REGISTERS, REPORT_NO_PLEDGE, REPORT_CONCURRENCY, REPORT_ACTIVE_JOBS = 1, 2, 4, 8
@@ -197,6 +197,7 @@ _ENTRIES = {
     "reprioritize": (c_int, (_handle, c_char_p, c_int64, POINTER(c_int64))),
     "activate": (c_int, (_handle, c_char_p)),
     "promote": (c_int, (_handle, c_char_p)),
+    "retry_job": (c_int, (_handle, c_char_p)),
     "bulk": (c_int, (_handle, c_int, POINTER(JobFilter), POINTER(BulkReport))),
     "create_workflow": (c_int, (_handle, c_char_p, c_size_t, c_char_p)),
     "cancel_workflow": (c_int, (_handle, c_char_p)),
@@ -240,6 +241,9 @@ _ENTRIES = {
     "proxy_nack": (c_int, (_handle, c_char_p, c_uint64, POINTER(FailureReport), POINTER(NackOutcome))),
     "proxy_requeue": (c_int, (_handle, c_char_p, c_uint64)),
     "proxy_heartbeat": (c_int, (_handle, c_char_p, c_uint64, c_uint32, POINTER(c_uint64))),
+    "checkpoint": (c_int, (_handle, _handle, c_char_p, c_size_t)),
+    "last_checkpoint": (c_int64, (_handle, *_text)),
+    "proxy_checkpoint": (c_int, (_handle, c_char_p, c_uint64, c_char_p, c_size_t)),
     "proxy_progress": (c_int, (_handle, c_char_p, c_uint64, c_double)),
     "proxy_progress_texts": (c_int, (_handle, c_char_p, c_uint64, c_double, c_char_p, c_char_p, c_size_t)),
     "proxy_report": (c_int64, (_handle, POINTER(WorkerReport), *_text)),

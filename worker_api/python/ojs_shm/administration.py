@@ -111,6 +111,10 @@ class Administration:
         """Makes scheduled and retryable jobs available now; returns how many. Errors: NotFound for the filter's queue."""
         return self._bulk(_abi.BULK_PROMOTE, filter)
 
+    def retry_all(self, **filter: Any) -> int:
+        """Sends discarded jobs out again, or cancelled ones with `state="cancelled"`; returns how many. Errors: NotFound."""
+        return self._bulk(_abi.BULK_RETRY, filter)
+
     def retry_all_dead(self, **filter: Any) -> int:
         """Sends dead letters out again; returns how many. Errors: NotFound for the filter's queue."""
         return self._bulk(_abi.BULK_RETRY_DEAD, filter)
@@ -220,13 +224,17 @@ class Administration:
                   strategy: str | None = None, warning_threshold: float | None = None,
                   clear_threshold: float | None = None, drop: str | None = None, tenant_max_depth: int | None = None,
                   tenant_max_size_bytes: int | None = None,
-                  tenant_bounds: dict[str, dict[str, int]] | None = None) -> None:
+                  tenant_bounds: dict[str, dict[str, int]] | None = None,
+                  retention: dict[str, str | int | None] | None = None) -> None:
         """Changes what is given, and makes the queue when it does not exist. 0 means unbounded.
 
         `strategy` is what a full queue does: "reject", "block" (a producer may wait, see submit) or "drop_oldest", by
         `drop` "oldest" or "lowest_priority". Fuller than `warning_threshold` (0 to 1) it warns, until it has
         fallen below that, or below a lower `clear_threshold`. `tenant_...` bound each tenant; `tenant_bounds` maps all
         that have their own to max_depth and max_size_bytes.
+
+        `retention` maps "completed", "discarded" and "cancelled" to how long such jobs are kept after their end ("P7D",
+        "1h", seconds), None: as the segment keeps them; a member that is not given stays as it is.
 
         `aging` has enabled, preset ("ojs", "qo"), interval, rate, and cap or floor, or is "default": the segment's;
         `level_weights` maps a priority (a number or a name, "*" for all others) to its turns, and is strict again when
@@ -243,7 +251,8 @@ class Administration:
             settings.paused = int(paused)
             settings.set |= _abi.QUEUE_PAUSED
         order = {name: value for name, value in (("aging", aging), ("level_weights", level_weights), ("shards", shards),
-                                                 ("tenant_fairness", tenant_fairness)) if value is not None}
+                                                 ("tenant_fairness", tenant_fairness),
+                                                 ("retention", retention)) if value is not None}
         bounds = {name: value for name, value in (("strategy", strategy), ("warning_threshold", warning_threshold),
                                                   ("clear_threshold", clear_threshold),
                                                   ("drop", drop), ("tenant_max_depth", tenant_max_depth),

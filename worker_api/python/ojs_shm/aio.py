@@ -136,6 +136,9 @@ class AsyncQueue:
     async def promote(self, id: str) -> None:
         self._queue.promote(id)
 
+    async def retry(self, id: str) -> None:
+        self._queue.retry(id)
+
     async def cancel_all(self, **filter: Any) -> int:
         return await asyncio.to_thread(lambda: self._queue.cancel_all(**filter))
 
@@ -144,6 +147,9 @@ class AsyncQueue:
 
     async def promote_all(self, **filter: Any) -> int:
         return await asyncio.to_thread(lambda: self._queue.promote_all(**filter))
+
+    async def retry_all(self, **filter: Any) -> int:
+        return await asyncio.to_thread(lambda: self._queue.retry_all(**filter))
 
     async def retry_all_dead(self, **filter: Any) -> int:
         return await asyncio.to_thread(lambda: self._queue.retry_all_dead(**filter))

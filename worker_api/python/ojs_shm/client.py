@@ -211,6 +211,14 @@ class Queue(Administration, Crons):
         with self._producers.lent() as producer:
             producer.call(library().promote, _abi.text_in(id, "id"))
 
+    def retry(self, id: str) -> None:
+        """discarded or cancelled -> available, as if it had never been tried.
+
+        Errors: NotFound, WrongState, Duplicate (it is unique, and another job has its key).
+        """
+        with self._producers.lent() as producer:
+            producer.call(library().retry_job, _abi.text_in(id, "id"))
+
     def _ask(self, entry: Any, id: str, *arguments: Any) -> JobInfo:
         with self._producers.lent() as producer:
             return JobInfo(json.loads(producer.text(entry, _abi.text_in(id, "id"), *arguments)))

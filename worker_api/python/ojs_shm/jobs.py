@@ -204,6 +204,7 @@ class JobInfo:
         self.progress_message: str = raw.get("progress_message", "")
         self.progress_data: Any = raw.get("progress_data")
         self.progress_at = moment(raw.get("progress_at"))
+        self.last_checkpoint: Any = raw.get("last_checkpoint")
         self.errors: list[JobError] = [_job_error(each) for each in raw.get("errors", [])]
         self.created_at = moment(raw.get("created_at"))
         self.enqueued_at = moment(raw.get("enqueued_at"))
@@ -335,8 +336,12 @@ class Job:
     @property
     def parent_results(self) -> list[Any] | None:
         """The results of the jobs that this one comes after in its workflow; None when it belongs to none."""
-        text = self._look(library().parent_results)
-        return json.loads(text) if text else None
+        return json.loads(self._look(library().parent_results) or "null")
+
+    @property
+    def last_checkpoint(self) -> Any:
+        """What checkpoint() kept last, in this attempt or an earlier one; None when there is nothing."""
+        return json.loads(self._look(library().last_checkpoint) or "null")
 
     def _look(self, entry: Any) -> str:
         with self._lock:
@@ -359,8 +364,7 @@ class Job:
              details: Any = None, rate_limit_until: Moment | None = None) -> NackOutcome:
         """active -> retryable or discarded, by the job's policy. No job of the same limit begins before
         `rate_limit_until`. Errors: Lost."""
-        outcome = _abi.NackOutcome()
-        report = failure_report(message, code, type, retryable, details, rate_limit_until)
+        outcome, report = _abi.NackOutcome(), failure_report(message, code, type, retryable, details, rate_limit_until)
         self._settle(library().nack, ctypes.byref(report), ctypes.byref(outcome))
         return NackOutcome._read(outcome)
 
@@ -383,6 +387,11 @@ class Job:
             self._call(library().progress, fraction)
         else:
             self._call(library().progress_texts, fraction, *progress_texts(message, data))
+
+    def checkpoint(self, data: Any) -> None:
+        """For `last_checkpoint` of the next attempt; renews the lease. Errors: Lost, TooLarge, SegmentFull (the old one stays)."""
+        text = to_json(data)
+        self._call(library().checkpoint, text, len(text))
 
     def _call(self, entry: Any, *arguments: Any) -> None:
         with self._lock:

@@ -129,6 +129,12 @@ class Proxy:
         else:
             self._call(library().proxy_progress_texts, id, fence, fraction, *progress_texts(message, data))
 
+    def checkpoint(self, id: str, data: Any, *, fence: int = 0) -> None:
+        """JSON that the next attempt finds in `last_checkpoint`, however this one ends; it replaces the earlier one, and
+        renews the lease. Errors: also TooLarge, SegmentFull (the earlier one is kept)."""
+        text = to_json(data)
+        self._call(library().proxy_checkpoint, id, fence, text, len(text))
+
     def report(self, id: str, *, pool: str | None = None, queues: Iterable[str] | None = None,
                concurrency: int | None = None, active_jobs: int | None = None, hostname: str | None = None,
                version: str | None = None, labels: Mapping[str, Any] | None = None, state: str | None = None,

@@ -73,10 +73,10 @@ TEST_F(Fillers, a_dead_letter_comes_back_as_if_it_had_not_been_tried) {
   job.dead = true;
   const std::string id = restored(job);
   JobState found{};
-  ASSERT_EQ(s.actor().retry_dead(*job.job.id, found), Outcome::kOk);
+  ASSERT_EQ(s.actor().retry(*job.job.id, engine::Lost::kDeadLetter, found), Outcome::kOk);
   EXPECT_EQ(s.get(id).attempt, 0);
   EXPECT_EQ(s.take(), id);
-  EXPECT_EQ(s.actor().retry_dead(*job.job.id, found), Outcome::kWrongState);
+  EXPECT_EQ(s.actor().retry(*job.job.id, engine::Lost::kAny, found), Outcome::kWrongState);
   EXPECT_EQ(found, JobState::kActive);
 }
 

@@ -144,6 +144,76 @@ TEST_F(Reports, of_a_dead_letter_end_with_its_retry) {
   EXPECT_EQ(s.get(id).progress_message, "");
 }
 
+TEST_F(Reports, keep_a_checkpoint_for_whatever_attempt_comes_next) {
+  JobSpec spec = spec_of();
+  spec.retry = {5, 1, 1, 1.0F, RetryBackoff::kConstant, false, true};
+  const std::string id = begin(spec);
+  EXPECT_EQ(s.job.last_checkpoint(), "");
+  ASSERT_TRUE(s.worker.progress(s.job, 0.8, "soon", "[1]").ok());
+  ASSERT_TRUE(s.worker.checkpoint(s.job, R"({"row":8})").ok());
+  EXPECT_EQ(s.get(id).progress_message, "soon") << "it changes nothing else";
+  EXPECT_EQ(s.get(id).progress_data, "[1]");
+  EXPECT_EQ(s.get(id).progress, 0.8);
+  ASSERT_TRUE(s.worker.progress(s.job, 0.9, "sooner").ok());
+  EXPECT_EQ(s.get(id).last_checkpoint, R"({"row":8})") << "a report leaves it";
+  ASSERT_TRUE(s.worker.nack(s.job, failure()).ok());
+  s.pass(kHour);
+  ASSERT_EQ(s.take(), id);
+  EXPECT_EQ(s.job.last_checkpoint(), R"({"row":8})");
+  EXPECT_LT(s.get(id).progress, 0);
+  EXPECT_EQ(s.get(id).progress_message, "");
+  ASSERT_TRUE(s.worker.progress(s.job, 0.1).ok());
+  EXPECT_EQ(s.get(id).progress_message, "") << "of the attempt before";
+  EXPECT_EQ(s.job.last_checkpoint(), R"({"row":8})");
+  ASSERT_TRUE(s.worker.requeue(s.job).ok());
+  ASSERT_EQ(s.take(), id);
+  EXPECT_EQ(s.job.last_checkpoint(), R"({"row":8})") << "also when the attempt is not counted";
+  ASSERT_TRUE(proxy.checkpoint(id, 0, "9").ok());
+  EXPECT_EQ(s.job.last_checkpoint(), "9");
+  EXPECT_LT(s.get(id).progress, 0) << "a checkpoint alone is no progress";
+  while (s.worker.nack(s.job, failure())->state == State::kRetryable) {
+    s.pass(kHour);
+    ASSERT_EQ(s.take(), id);
+  }
+  ASSERT_TRUE(s.producer.retry(id).ok());
+  ASSERT_EQ(s.take(), id);
+  EXPECT_EQ(s.job.last_checkpoint(), "9") << "also when it was lost";
+}
+
+TEST_F(Reports, keep_no_checkpoint_that_is_no_JSON_or_too_large) {
+  const std::string id = begin();
+  ASSERT_TRUE(s.worker.checkpoint(s.job, "1").ok());
+  EXPECT_EQ(s.worker.checkpoint(s.job, "{").error().subject, "checkpoint");
+  EXPECT_EQ(proxy.checkpoint(id, 0, "").code(), Code::kInvalid);
+  const std::string large = '"' + std::string(65'536, 'x') + '"';
+  EXPECT_EQ(s.worker.checkpoint(s.job, large).code(), Code::kTooLarge);
+  EXPECT_EQ(s.get(id).last_checkpoint, "1");
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  EXPECT_EQ(s.worker.checkpoint(s.job, "2").code(), Code::kLost);
+}
+
+TEST_F(Reports, of_the_largest_texts_and_checkpoint_are_both_read) {
+  const std::string id = begin();
+  const std::string large = '"' + std::string(65'000, 'x') + '"', text(65'000, 'm');
+  ASSERT_TRUE(s.worker.checkpoint(s.job, large).ok());
+  ASSERT_TRUE(s.worker.progress(s.job, 0.5, text).ok());
+  EXPECT_EQ(s.get(id).progress_message, text);
+  EXPECT_EQ(s.get(id).last_checkpoint, large);
+}
+
+TEST_F(Reports, with_a_checkpoint_leave_no_block_behind) {
+  const std::uint64_t before = blocks();
+  begin();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(s.worker.checkpoint(s.job, '"' + text_of(i, i * 41U % 2000) + '"').ok());
+    ASSERT_TRUE(s.worker.progress(s.job, 0.01 * i, text_of(i, i * 37U % 2000)).ok());
+  }
+  EXPECT_EQ(s.job.last_checkpoint(), '"' + text_of(49, 49 * 41U % 2000) + '"');
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  for (int i = 0; i < 600; ++i) s.put(), s.drain();  // until its slot is used again
+  EXPECT_EQ(blocks(), before);
+}
+
 TEST_F(Reports, renew_the_lease_and_never_shorten_it) {
   JobSpec spec = spec_of();
   spec.lease_ms = kMinute;

@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, kEvents> kNames = {"push",
                                                           "limit_delay",
                                                           "limit_drop",
                                                           "member_runs",
-                                                          "dead_letter_retry",
+                                                          "revive",
                                                           "dead_letter_drop"};
 std::string_view name_of(Event event) { return kNames[static_cast<std::size_t>(event)]; }
 
@@ -114,8 +114,8 @@ const std::map<JobState, Row> kExpected = {
     {kCompleted, {}},
     {kRetryable,
      {{Event::kDue, kAvailable}, {Event::kCancel, kCancelled}, {Event::kQueueEnd, kDiscarded}}},
-    {kCancelled, {}},
-    {kDiscarded, {{Event::kDeadLetterRetry, kAvailable}}},
+    {kCancelled, {{Event::kRevive, kAvailable}}},
+    {kDiscarded, {{Event::kRevive, kAvailable}}},
 };
 
 TEST(JobState, every_pair_of_state_and_event_leads_where_the_requirements_say) {
@@ -162,18 +162,18 @@ TEST(JobState, what_needs_a_holder_happens_to_active_jobs_only) {
     EXPECT_EQ(states_that_allow(event), std::set{kActive}) << name_of(event);
 }
 
-TEST(JobState, a_finished_job_stays_unless_it_is_a_dead_letter) {
+TEST(JobState, a_finished_job_stays_unless_it_was_lost_and_is_wanted_again) {
   for (const JobState state : kStates) {
     if (!is_terminal(state)) {
       EXPECT_EQ(next(state, Event::kCancel), kCancelled) << name_of(state);
       continue;
     }
     for (const Event event : all_events()) {
-      if (event == Event::kDeadLetterRetry || event == Event::kDeadLetterDrop) continue;
+      if (event == Event::kRevive || event == Event::kDeadLetterDrop) continue;
       EXPECT_EQ(next(state, event), std::nullopt) << name_of(state);
     }
   }
-  EXPECT_EQ(states_that_allow(Event::kDeadLetterRetry), std::set{kDiscarded});
+  EXPECT_EQ(states_that_allow(Event::kRevive), (std::set{kCancelled, kDiscarded}));
 }
 
 TEST(JobState, every_state_is_reached_from_a_push_and_every_open_one_can_end) {
