@@ -54,8 +54,8 @@ TEST(CliRemoval, a_queue_keeps_its_jobs_as_long_as_it_says) {
       {"queue", "set", "mail", "--retention", "completed=10ms,discarded=P30D", "--json"});
   ASSERT_EQ(set.exit_code, 0) << set.err;
   EXPECT_EQ(member(set.out, "retention.discarded"), "P30D");
-  const std::string id = segment.enqueue({"-t", "a", "-q", "mail"});
-  EXPECT_EQ(segment.cli({"work", "-q", "mail", "--until-empty", "--", "true"}).exit_code, 0);
+  const std::string id = segment.enqueue({"-t", "a", "--queue", "mail"});
+  EXPECT_EQ(segment.cli({"work", "--queue", "mail", "--until-empty", "--", "true"}).exit_code, 0);
   EXPECT_TRUE(eventually([&] { return segment.cli({"get", id}).exit_code == 4; }));
   const std::string off =
       segment.cli({"queue", "set", "mail", "--retention", "completed=off", "--json"}).out;
@@ -68,7 +68,7 @@ TEST(CliRemoval, a_queue_keeps_its_jobs_as_long_as_it_says) {
 TEST(CliRemoval, lost_jobs_run_again) {
   const LiveSegment segment;
   const std::string lost = segment.enqueue({"-t", "a", "--retry", "max_attempts=1"}),
-                    off = segment.enqueue({"-t", "a", "-q", "other"});
+                    off = segment.enqueue({"-t", "a", "--queue", "other"});
   EXPECT_EQ(segment.cli({"work", "--until-empty", "--", "false"}).exit_code, 0);
   EXPECT_EQ(segment.cli({"cancel", off}).exit_code, 0);
   EXPECT_EQ(segment.cli({"retry", "--queue", "default"}).out, "1 job available again\n");

@@ -86,7 +86,7 @@ TEST(CliWork, a_command_says_how_far_its_job_is) {
 
 TEST(CliWork, the_next_attempt_goes_on_from_the_checkpoint_of_the_last) {
   const LiveSegment segment;
-  const std::string id = segment.enqueue({"-t", "a", "--retry", "initial_interval=1ms"});
+  const std::string id = segment.enqueue({"-t", "a", "--retry", "initial=1ms"});
   const std::string command =
       R"(if [ -n "$OJS_LAST_CHECKPOINT" ]; then echo "$OJS_LAST_CHECKPOINT"; else )" +
       program("ojs-shm") + R"( progress 0.5 --checkpoint '{"row":7}'; exit 1; fi)";

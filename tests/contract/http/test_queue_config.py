@@ -39,4 +39,3 @@ class QueueConfig(OnGateway):
                             ({"config": {"dead_letter_queue": "dlq"}}, "dead_letter_queue"),
                             ({"max_size": 1, "backpressure": {"max_depth": 2}}, "backpressure")):
             self.assertEqual(self.create(body, 400).error["details"]["field"], field, body)
-        self.create({"config": {"retention": {"completed": "P1D"}}}, 422)
