@@ -49,16 +49,16 @@ test('dashboard_http_never_interprets_what_jobs_bring', async () => {
   await page.getByText('discarded', { exact: true }).first().waitFor();
   await segment.call('POST', 'workers/fetch', { queues: ['evil'], worker_id: EVIL[0] });
   await segment.call('POST', 'workers/ack', { job_id: result, result: { html: EVIL[0] } });
-  // What a worker says of itself, a workflow and its steps are any text; names of crons and limits are not.
+  // What a worker says of itself but for its state, a workflow and its steps are any text; names of crons and limits are not.
   await accepted('POST', 'workers/register', { worker_id: EVIL[0], hostname: EVIL[1], queues: ['evil', EVIL[3]], labels: { [EVIL[2]]: EVIL[0] } });
-  await accepted('POST', 'workers/heartbeat', { worker_id: EVIL[0], state: EVIL[2] });
+  assert.strictEqual((await segment.call('POST', 'workers/heartbeat', { worker_id: EVIL[0], state: EVIL[2] })).status, 400);
   const [first, second] = [EVIL[0], EVIL[2]].map((step) => ({ id: step, type: 'evil.step', args: EVIL, options: { queue: 'evil' } }));
   const flow = (await accepted('POST', 'workflows', { name: EVIL[1], steps: [first, { ...second, depends_on: [EVIL[0]] }] })).workflow.id;
   await accepted('POST', 'jobs', { type: 'evil.once', queue: 'evil', args: EVIL, unique: { keys: ['type', 'args'] } });
   assert.strictEqual((await segment.call('POST', 'cron', { name: EVIL[0], expression: '0 4 * * *', type: 'evil.cron', args: [] })).status, 400);
   assert.strictEqual((await segment.call('PUT', `rate-limits/${encodeURIComponent(EVIL[0])}`, { concurrency: 1 })).status, 400);
   const views = {
-    '': ['evil'], queues: ['evil'], 'queues/evil': ['available'], workers: [EVIL[0], EVIL[1], EVIL[2], EVIL[3]], jobs: ['evil.job'], [`jobs/${id}`]: [EVIL[1]],
+    '': ['evil'], queues: ['evil'], 'queues/evil': ['available'], workers: [EVIL[0], EVIL[1], EVIL[3]], jobs: ['evil.job'], [`jobs/${id}`]: [EVIL[1]],
     [`jobs/${result}`]: ['completed'], dead: [EVIL[1]], tenants: [EVIL[0]], events: ['live'], limits: [], unique: ['evil.once'],
     workflows: [EVIL[1]], [`workflows/${flow}`]: [EVIL[0], EVIL[2]], cron: ['No cron job is set up.'], waits: ['evil'],
   };
@@ -112,7 +112,7 @@ test('dashboard_http_never_interprets_what_the_gateway_says', async () => {
   await page.goto(segment.url);
   await visit(page, {
     '': [EVIL[0], EVIL[1]], queues: [EVIL[0], EVIL[1], EVIL[2]], [`queues/${encodeURIComponent(EVIL[0])}`]: [EVIL[1], EVIL[2]],
-    workers: [EVIL[0], EVIL[1], EVIL[2], EVIL[3]], jobs: ['odd.job'], limits: [EVIL[0], EVIL[1], shown(EVIL[8])], tenants: [EVIL[1], EVIL[2]], unique: [EVIL[0]],
+    workers: [EVIL[0], EVIL[1], EVIL[3]], jobs: ['odd.job'], limits: [EVIL[0], EVIL[1], shown(EVIL[8])], tenants: [EVIL[1], EVIL[2]], unique: [EVIL[0]],
     waits: [EVIL[0]], cron: [EVIL[0], EVIL[1], EVIL[2], EVIL[3], EVIL[6], EVIL[7]],
   });
   assert.deepStrictEqual(page.wrong, []);
