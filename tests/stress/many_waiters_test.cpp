@@ -165,9 +165,9 @@ TEST(ManyWaiters, BP_T05_twenty_thousand_on_four_threads_are_served_in_their_ord
     }
     if (taken != kEnqueues / 2) continue;
     // Each thread has a descriptor, which costs a thread and a handle. The process keeps the segment
-    // by a thread that may begin late, and has the two workers.
+    // by a thread with a handle that may begin late, and has the two workers.
     EXPECT_LE(threads() - threads_before, 2 * kThreads + 1);
-    EXPECT_LE(handles(observer) - handles_before, 2 * kThreads + 2);
+    EXPECT_LE(handles(observer) - handles_before, 2 * kThreads + 3);
   }
   for (std::thread& each : running) each.join();
   std::set<std::string> fetched;
