@@ -160,6 +160,7 @@ TEST_F(Reports, keep_a_checkpoint_for_whatever_attempt_comes_next) {
   s.pass(kHour);
   ASSERT_EQ(s.take(), id);
   EXPECT_EQ(s.job.last_checkpoint(), R"({"row":8})");
+  EXPECT_EQ(s.get(id).last_checkpoint, R"({"row":8})");
   EXPECT_LT(s.get(id).progress, 0);
   EXPECT_EQ(s.get(id).progress_message, "");
   ASSERT_TRUE(s.worker.progress(s.job, 0.1).ok());
