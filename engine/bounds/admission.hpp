@@ -22,8 +22,9 @@ struct Full {
 /// A waiting job that one of the new ones replaces: it makes room, and is no victim.
 struct Leaver {
   std::uint32_t slot = 0;
-  std::uint64_t tenant = 0;  ///< in whose account it counts; 0: in none
+  std::uint64_t tenant = 0;
   std::uint64_t cost = 0;
+  bool counts = false;  ///< in its tenant's account
 };
 
 /// A waiting job that goes for new ones.

@@ -131,7 +131,7 @@ Outcome Dropping::admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantC
                                     std::span<const Leaver> leavers, std::vector<Victim>& victims) {
   std::uint64_t held = 0, used = 0, refused_at = 0;
   for (const Leaver& leaver : leavers)
-    if (leaver.tenant == charge.tenant) held += leaver.cost;
+    if (leaver.counts && leaver.tenant == charge.tenant) held += leaver.cost;
   for (;;) {
     const Backpressure policy(queue.backpressure.load());
     const Bounds bounds = tenant_bounds(store_, queue, mix_key(q, charge.tenant));

@@ -212,13 +212,14 @@ unsigned LimitGate::risen_in(ParkingLot& lot, const Aging& aging) {
 bool LimitGate::unpark(std::uint32_t lot_number) {
   ParkingLot& lot = store_.lots[lot_number];
   if (lot.queue() >= store_.max_queues()) return false;
+  std::uint32_t left = rings_.longest_search();
   if (const Aging aging = store_.aging(store_.queue(lot.queue())); aging.enabled()) [[unlikely]]
     if (const unsigned number = risen_in(lot, aging); number != kNoIndex) {
       const std::uint32_t ring = shm::Rings::find(lot.rings, number);
-      for (shm::Peeked head = rings_.peek(ring); !head.empty(); head = rings_.peek(ring))
+      for (shm::Peeked head = rings_.peek(ring); !head.empty() && left > 0;
+           head = rings_.peek(ring), --left)
         if (unpark_head(lot, ring, number, head)) return true;
     }
-  std::uint32_t left = rings_.longest_search();
   for (unsigned i = 0; i < shm::kIndexWords; ++i)
     for (std::uint64_t bits = lot.rings.index[i].load_seq_cst() & 0xFFFF'FFFF; bits != 0;
          bits &= bits - 1) {

@@ -21,12 +21,15 @@ std::uint64_t Retention::shortest() const {
   return shortest == kNever ? 0 : shortest;
 }
 
+/// Counted before as well: a supervisor that looks at all sees in time what a death cuts off here.
 void set_retention(Actor& actor, std::uint32_t queue, const Retention& wanted) {
   QueueRecord& record = actor.store().queue(queue);
+  Word& retentions = actor.store().header().retentions;
+  retentions.fetch_add(1, Point::kSetChanged);
   record.kept_completed.store(wanted.completed_ms, Point::kSetChanged);
   record.kept_discarded.store(wanted.discarded_ms, Point::kSetChanged);
   record.kept_cancelled.store(wanted.cancelled_ms, Point::kSetChanged);
-  actor.store().header().retentions.fetch_add(1, Point::kSetChanged);
+  retentions.fetch_add(1, Point::kSetChanged);
   actor.bell().ring_supervisor_for(0);
 }
 
@@ -64,13 +67,18 @@ std::uint64_t EndedJobs::look(std::uint64_t now) {
   if (const std::uint64_t settings = store_.header().retentions.load(); settings != settings_) {
     settings_ = settings;
     walking_ = false;
-    next_ = now;
+    next_ = next_check_ = now;
   }
   if (settings_ == 0) return kNever;
+  if (!walking_ && now >= next_check_) {
+    next_check_ = now + kLongestPauseMs;
+    const std::uint64_t own = shortest();
+    if (own != shortest_) next_ = now;
+    shortest_ = own;
+  }
+  if (shortest_ == 0) return next_check_;
   if (!walking_) {
-    if (now < next_) return next_;
-    shortest_ = shortest();
-    if (shortest_ == 0) return next_ = kNever;
+    if (now < next_) return std::min(next_, next_check_);
     walking_ = true;
     cursor_ = 0;
     began_ = now;

@@ -47,7 +47,8 @@ class EndedJobs {
   std::uint64_t settings_ = 0;  ///< EngineHeader::retentions as they were
   bool walking_ = false;
   std::uint32_t cursor_ = 0;
-  std::uint64_t next_ = 0, shortest_ = 0, began_ = 0;
+  std::uint64_t next_ = 0, next_check_ = 0, began_ = 0;
+  std::uint64_t shortest_ = 0;  ///< time of any queue, at the last check; 0: none has one
   std::uint64_t earliest_ = 0;  ///< end of the time of a job that this walk has left
 };
 

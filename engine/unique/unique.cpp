@@ -132,10 +132,9 @@ void UniqueKeys::foresee_leavers(std::span<const NewJob> specs, std::uint32_t qu
     (void)shm::KeyIndex::find(segment_, key.lo, look);
     for (const Rival& rival : look.rivals()) {
       const JobRecord& job = store_.job(rival.slot);
-      const bool counts = AccountMark(job.account.load()).counts();
       if (job.queue.get() == queue && rival.found.state() != kSlotActive)
-        leavers.push_back(
-            {rival.slot, counts ? job.tenant.get() : 0, charge(1, job.body_length())});
+        leavers.push_back({rival.slot, job.tenant.get(), charge(1, job.body_length()),
+                           AccountMark(job.account.load()).counts()});
     }
   }
 }

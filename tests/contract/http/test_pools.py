@@ -84,7 +84,11 @@ class Pools(OnGateway):
         jobs = self.call("POST", "workers/fetch", {"worker_id": "worker-g2", "queues": queues, "count": 9}, expect=200).json["jobs"]
         self.assertEqual([sum(job["queue"] == queue for job in jobs) for queue in queues], [5, 3, 1])
         shown = self.call("GET", "admin/workers/worker-g2", expect=200).json["labels"]
-        self.assertEqual((shown["zone"], shown["strategy"], shown["weights"]), ("b", "weighted", weights))
+        self.assertEqual((shown["zone"], shown["ojs.turns"]), ("b", {"strategy": "weighted", "weights": weights}))
+        labels = {"strategy": "blue", "weights": 7}  # words of the worker's own
+        self.call("POST", "workers/heartbeat", {"worker_id": "worker-g2", "labels": labels}, expect=200)
+        jobs = self.call("POST", "workers/fetch", {"worker_id": "worker-g2", "queues": queues, "count": 9}, expect=200).json["jobs"]
+        self.assertEqual([sum(job["queue"] == queue for job in jobs) for queue in queues], [5, 3, 1])
         for wrong in ({"strategy": "fastest"}, {"weights": 7}, {"strategy": "weighted"}):
             self.call("POST", "workers/register", {"worker_id": "worker-g3"} | wrong, expect=400)
 

@@ -28,7 +28,7 @@ struct Fault {
 
 /// What the client sent is wrong; `field` is the member.
 Fault invalid_request(std::string message, std::string_view field = {});
-/// A text is no duration: it has years or months, or is not what is `expected`.
+/// The text cannot be read as a duration: it has years or months, or is not what is `expected`.
 Fault no_duration(std::string_view field, TimeFault why, std::string_view expected);
 Fault not_found(std::string_view resource, std::string_view id);
 /// The same in the words of an error: the id is none, or what had it is gone.

@@ -57,7 +57,7 @@ Reply progress_reply(const JobInfo& job) {
 /// Only a running job moves on; a report that comes late changes nothing.
 Reply take_report(Desk& desk, const Request& request, const std::string& id,
                   std::optional<double> fraction, const Body& body) {
-  // What is no object is refused, also for a job that takes no report.
+  // A value that is not an object is refused, also for a job that takes no report.
   for (const std::string_view name : {"data", "checkpoint"}) (void)body.object(name);
   const JobInfo job = job_of(desk, request, id);
   if (job.state != State::kActive) return progress_reply(job);
@@ -66,7 +66,7 @@ Reply take_report(Desk& desk, const Request& request, const std::string& id,
   const std::string data = json::compact(body.raw("data").value_or(""));
   const auto checkpoint = body.raw("checkpoint");
   Status moved;
-  if (checkpoint)  // first: whoever hears of the progress finds it
+  if (checkpoint)  // first: a reader of the progress finds it
     moved = desk.proxy.checkpoint(id, job.fence, json::compact(*checkpoint));
   if (moved && (fraction || message || !data.empty()))
     moved = desk.proxy.progress(id, job.fence, fraction, message.value_or(""), data);

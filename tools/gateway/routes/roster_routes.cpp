@@ -23,21 +23,6 @@ RegisteredWorker worker_of(Desk& desk, const std::string& id) {
   return std::move(*worker);
 }
 
-/// What a worker says of how it wants to be served, beside its labels: it holds for fetches that say
-/// nothing themselves. Source: ojs-fair-scheduling 14.1.
-std::string labels_with_turns(const Body& body) {
-  const auto labels = body.raw("labels");
-  const auto strategy = body.text("strategy");
-  if (!strategy && !body.raw("weights")) return std::string(labels.value_or(""));
-  (void)read_weights(body, body.texts("queues").value_or(std::vector<std::string>()));
-  const std::string turns = object([&](json::ObjectWriter& writer) {
-    if (strategy) writer.text("strategy", *strategy);
-    if (const auto weights = body.raw("weights")) writer.value("weights", json::compact(*weights));
-  });
-  const bool has_members = labels && json::kind_of(*labels) == json::Kind::kObject;
-  return joined(has_members ? json::compact(*labels) : "{}", turns);
-}
-
 Reply enroll(Desk& desk, const Request& request) {
   const Body whole(request);
   const auto inside = whole.object("worker");
@@ -54,7 +39,7 @@ Reply enroll(Desk& desk, const Request& request) {
   report.hostname = body.text("hostname");
   report.version = body.text("version");
   report.pid = body.whole("pid", 0, std::numeric_limits<std::uint32_t>::max());
-  if (std::string labels = labels_with_turns(body); !labels.empty()) report.labels = labels;
+  if (std::string labels = labels_with_turns(body, ""); !labels.empty()) report.labels = labels;
   if (const auto known = desk.proxy.report(report); !known) throw worker_fault(known.error());
   const SegmentInfo segment = desk.observer.segment_info();
   return ok(object([&](json::ObjectWriter& writer) {

@@ -31,8 +31,7 @@ constexpr std::uint32_t kLongestLeaseMs = 7 * 24 * 3'600'000;
 std::vector<std::uint32_t> weights_of(Desk& desk, const FetchRequest& wanted) {
   if (wanted.worker.empty() || wanted.queues.size() < 2) return {};
   const auto worker = desk.observer.registered_worker(wanted.worker);
-  if (!worker || worker->labels.find("\"strategy\"") == std::string::npos) return {};
-  return read_weights(Body(worker->labels, "labels."), wanted.queues);
+  return worker ? turns_in(worker->labels, wanted.queues) : std::vector<std::uint32_t>();
 }
 
 FetchRequest read_fetch(Desk& desk, const Request& request, const Body& body) {
@@ -321,7 +320,10 @@ WorkerReport report_of(Desk& desk, const Body& body, const std::string& worker) 
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
   report.pid = body.whole("pid", 0, kMost);
   report.concurrency = body.whole("concurrency", 0, kMost);
-  if (const auto labels = body.raw("labels")) report.labels = std::string(*labels);
+  if (body.raw("labels")) {
+    const auto known = desk.observer.registered_worker(worker);
+    report.labels = labels_with_turns(body, known ? known->labels : "");
+  }
   if (const auto active = body.raw("active_jobs"))
     report.active_jobs = json::kind_of(*active) == json::Kind::kArray
                              ? static_cast<std::uint32_t>(json::elements_of(*active).size())
