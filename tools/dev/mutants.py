@@ -263,9 +263,15 @@ def judge(mutant: Mutant, tree: Tree) -> tuple[str, str]:
     return tally, "\t".join([mutant.id, where, change, verdict, cost])
 
 
+def what_it_needs(mutant: Mutant) -> tuple[bool, str, str]:
+    """Those that need the same files built stand together: a source file's break first, then a header's."""
+    program, _, tests = mutant.killer.partition(":")
+    return mutant.file.endswith(".hpp"), program, tests
+
+
 def try_all(chosen: list[Mutant], folder: pathlib.Path, commands: Commands, copies: int, tally: dict[str, int]) -> None:
     left: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
-    for mutant in chosen:
+    for mutant in sorted(chosen, key=what_it_needs):
         left.put(mutant)
     # The first copy is built by all processors; with ccache the others then cost little. Without it, one must do.
     copies = min(copies if shutil.which("ccache") else 1, len(chosen))
