@@ -26,8 +26,9 @@ class Actor : protected KnownNames {
   // ---- putting in (enqueue.cpp, batch.cpp)
   Outcome enqueue(const NewJob& job, JobId& id);
   Outcome enqueue_short(const NewJob& job, JobId& id);  ///< of a plain() job, all in registers
-  /// All or none, in order; all jobs go to the queue of the first.
+  /// All or none; those of one queue in order.
   Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
+  std::uint32_t refusing() const { return refusing_; }  ///< the queue that the last batch met full
   Conflicts& conflicts() { return conflicts_; }  ///< of the last enqueue of unique jobs
   using Room::met;
 
@@ -101,9 +102,12 @@ class Actor : protected KnownNames {
  private:
   template <bool kPlain>
   class Entry;        // enqueue.cpp
-  class Batch;        // batch.cpp
-  class UniqueBatch;  // batch.cpp
+  class Share;        // these four: batches.hpp
+  class Batch;
+  class Spread;
+  class UniqueBatch;
 
+  Outcome enter_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
   Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
                          Fetched& job);
   void mark_member(const Membership& member, bool failed, std::uint64_t ran_ms) final;
@@ -112,6 +116,7 @@ class Actor : protected KnownNames {
   void workflow_begins(const Membership& member) final;
   friend class Workflows;
 
+  std::uint32_t refusing_ = 0;
   std::unique_ptr<Workflows> workflows_;  ///< made when first needed
   std::unique_ptr<Crons> crons_;          ///< the same
 };

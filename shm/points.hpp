@@ -27,7 +27,7 @@ namespace ojs_shm::shm {
   /* slots */                                                                                                 \
   X(SlotFilling) X(SlotFreed) X(SlotPublished) X(SlotClaimed) X(SlotActive) X(SlotSettling) X(SlotSettled)    \
   X(SlotHandedOver) X(SlotMoving) X(SlotMoved) X(SlotReranked) X(MoveHelped) X(LeaseMoved) X(LeaseEnded) X(ProgressSet)         \
-  X(KeyPlaced) X(KeyRemoved) X(KeyPassed) X(BatchCommitted) X(RivalSeized) X(RivalMarked)               \
+  X(KeyPlaced) X(KeyRemoved) X(KeyPassed) X(BatchCommitted) X(SpreadCommitted) X(RivalSeized) X(RivalMarked)               \
   /* waiting */                                                                                               \
   X(TicketTaken) X(TicketVoided) X(TicketCalled) X(AttentionSet) X(DropperSet) X(PressureMeasured)          \
   X(WaiterSet) X(WaiterCleared) X(ParkSet) X(DoorbellRung) X(WaitFlagSet) X(CompletionRung)                   \

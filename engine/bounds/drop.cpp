@@ -250,6 +250,14 @@ void Dropping::drop_victims(std::span<const Victim> victims) {
   }
 }
 
+void Dropping::drop_apart(std::uint32_t q, std::span<const Victim> victims) {
+  QueueTally& mine = tally(q);
+  intend<Op::kBatch>(q, kNoIndex, mine);
+  commit_drop(mine, victims);
+  drop_victims(victims);
+  intend_nothing();
+}
+
 /// Gives the victims of a drop that does not happen back, each to the front of its level, and
 /// leaves the seat.
 void Dropping::end_refused_drop(QueueRecord& queue, std::uint32_t q,
@@ -262,21 +270,38 @@ void Dropping::end_refused_drop(QueueRecord& queue, std::uint32_t q,
   dropper(queue).leave_if_ours();
 }
 
+/// What this lane, whose process is dead, holds in that queue to drop it.
+std::vector<Victim> Dropping::victims_left(std::uint32_t q) const {
+  std::vector<Victim> victims;
+  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
+    const JobRecord& job = store_.job(slot);
+    const Control control(job.control.load());
+    if (control.state() == kSlotMoving && control.owner() == owner_ && job.queue.get() == q &&
+        !job.unborn() && (job.signals.load() & kRivalBits) == 0)
+      victims.push_back({slot, control, charge(1, job.body_length())});
+  }
+  return victims;
+}
+
 /// Rolls a committed drop forward after its lane's death: all that the lane still holds for a
 /// moment are victims.
 std::uint32_t Dropping::finish_drop(std::uint32_t q) {
   QueueTally& mine = tally(q);
   mine.out.set_ordered(self_.counters[kDropOut].get(), Point::kTallyOut);
   mine.dropped.set_ordered(self_.counters[kDropCount].get(), Point::kCounterMoved);
-  std::vector<Victim> victims;
-  for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
-    const Control control(store_.job(slot).control.load());
-    if (control.state() == kSlotMoving && control.owner() == owner_ &&
-        (store_.job(slot).signals.load() & kRivalBits) == 0)
-      victims.push_back({slot, control, 0});
-  }
+  const std::vector<Victim> victims = victims_left(q);
   drop_victims(victims);
   return static_cast<std::uint32_t>(victims.size());
+}
+
+std::uint32_t Dropping::drop_rest() {
+  std::uint32_t dropped = 0;
+  for (std::uint32_t q = 0; q < store_.max_queues() && store_.queue(q).name_hash.load() != 0; ++q)
+    if (const std::vector<Victim> victims = victims_left(q); !victims.empty()) {
+      drop_apart(q, victims);
+      dropped += static_cast<std::uint32_t>(victims.size());
+    }
+  return dropped;
 }
 
 }  // namespace ojs_shm::engine

@@ -22,6 +22,10 @@ class Dropping : protected Search {
                             std::span<const Leaver> leavers, std::vector<Victim>& victims);
   void commit_drop(QueueTally& mine, std::span<const Victim> victims);
   void drop_victims(std::span<const Victim> victims);
+  /// Both, of victims whose drop another store has committed.
+  void drop_apart(std::uint32_t q, std::span<const Victim> victims);
+  /// The same of all that the lane still holds, and that are neither unborn nor rivals.
+  std::uint32_t drop_rest();
   void end_refused_drop(QueueRecord& queue, std::uint32_t q, std::span<const Victim> victims);
   Seat<Half> dropper(QueueRecord& queue) const {
     return {queue.dropper, owner_, shm::Point::kDropperSet};
@@ -29,6 +33,7 @@ class Dropping : protected Search {
   std::uint32_t finish_drop(std::uint32_t q);
 
  private:
+  std::vector<Victim> victims_left(std::uint32_t q) const;
   Outcome admit_by_dropping(QueueRecord& queue, std::uint32_t q, TenantCharge& charge,
                             std::span<const Leaver> leavers, std::vector<Victim>& victims);
   bool pass_leavers(shm::RingSet& set, std::span<const Leaver> leavers, Live& live);

@@ -101,7 +101,10 @@ std::uint32_t Room::whose_turn(QueueRecord& queue, std::uint32_t first, bool& pa
 bool Room::may_pass(QueueRecord& queue) {
   bool passable = true;
   const std::uint32_t turn = whose_turn(queue, first_waiting(queue), passable);
-  return patient_ && ticket_ != kNoIndex ? turn == ticket_ : turn == kNoIndex && passable;
+  const bool in_line =
+      patient_ && ticket_ != kNoIndex &&
+      TicketControl(store_.tickets[ticket_].control.load()).queue() == store_.number_of(queue);
+  return in_line ? turn == ticket_ : turn == kNoIndex && passable;
 }
 
 /// What this lane waits for when it waits: room in the queue, and in that account.

@@ -23,6 +23,10 @@ class Room : protected LimitGate {
   /// How the last enqueue or batch met its queue's bound: refused, or accepted above the threshold.
   const Meeting& met() const { return met_; }
   void meet_nothing() { met_.fullness.bound = 0; }
+  /// The batch that was refused has its jobs in another order than its caller's.
+  void refused_at(std::span<const std::size_t> places) {
+    if (met_.of_tenant) met_.refused = static_cast<std::uint32_t>(places[met_.refused]);
+  }
 
   // ---- being let in (admission.cpp)
   Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,

@@ -27,6 +27,12 @@ class Filler : protected UniqueKeys {
                   Control filling, unsigned number, JobState state);
   void settings_moved(QueueRecord& queue, std::uint64_t before, std::uint64_t now);
 
+  // ---- one that is charged, and comes with others or not at all (unborn.cpp)
+  /// It is being filled afterwards.
+  void uncharge_unborn(std::uint32_t slot);
+  void publish_unborn(std::uint32_t slot);
+  void give_out(std::uint32_t slot, JobRecord& job, Control held);
+
   // ---- one with a past (restore.cpp)
   /// Its queue's bound does not refuse it.
   Outcome restore(const PastJob& past);

@@ -35,7 +35,9 @@ namespace {
 struct GivenJobs {
   std::span<const NewJob> jobs;
   std::span<JobId> ids;
-  std::uint32_t rank(std::size_t i) const { return jobs[i].straight() ? jobs[i].rank : kNoIndex; }
+  std::uint32_t rank(std::size_t i) const {
+    return jobs[i].straight() && jobs[i].queue == jobs.front().queue ? jobs[i].rank : kNoIndex;
+  }
   PlainJob job(std::size_t i) const { return PlainJob::of(jobs[i]); }
   JobForm form(std::size_t i) const { return JobForm(jobs[i]); }
   void made(std::size_t i, JobId id) const { ids[i] = id; }

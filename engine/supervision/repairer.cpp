@@ -51,10 +51,10 @@ std::uint32_t Repairer::end_operation(std::uint32_t slot, Op op, std::uint64_t t
         return 1;
       }
       if (op == Op::kEnqueue) {
-        workflows().publish_root(slot);
+        publish_unborn(slot);
         return 1;
       }
-      if (unborn(store_, job)) return 0;
+      if (job.unborn() || unborn(store_, job)) return 0;
       slots_.texts().drop_loose(slot, job);
       const std::uint64_t rival = job.signals.load() & kRivalBits;
       if ((rival & kReplaced) != 0) {
@@ -100,6 +100,34 @@ std::uint32_t Repairer::finish_batch(const Held& held) {
   for (const auto& [time, slot] : held)
     if (is_our_rival(slot)) mark_replaced(slot);
   return static_cast<std::uint32_t>(slots.size());
+}
+
+/// The charge of a batch's share in that queue is undone as a whole: no slot has one of its own.
+void Repairer::fill_again(const Held& held, std::uint32_t q) {
+  for (const auto& [time, slot] : held) {
+    JobRecord& job = store_.job(slot);
+    const Control found(job.control.load());
+    if (found.state() == kSlotMoving && found.owner() == owner_ && job.unborn() &&
+        job.queue.get() == q)
+      job.control.store(found.to(kSlotFilling, found.ring(), owner_).word, Point::kSlotFilling);
+  }
+}
+
+/// Rolls a committed batch over several queues forward: unborn jobs are published in their order, and
+/// what else the lane holds goes for them.
+std::uint32_t Repairer::finish_spread(const Held& held) {
+  std::uint32_t finished = 0;
+  for (const auto& [time, slot] : held)
+    if (is_our_rival(slot)) mark_replaced(slot);
+  for (const auto& [time, slot] : held) {
+    const JobRecord& job = store_.job(slot);
+    const Control found(job.control.load());
+    if (found.state() != kSlotMoving || found.owner() != owner_ || !job.unborn()) continue;
+    publish_unborn(slot);
+    ++finished;
+  }
+  finished += drop_rest();
+  return finished;
 }
 
 /// Rolls committed fetches forward: the jobs are at work, and then their holder's death counts. The
@@ -150,14 +178,14 @@ std::uint32_t Repairer::let_go(std::uint32_t slot) {
       slots_.free(slot, found);
     return 1;
   }
-  if (found.state() == kSlotMoving && unborn(store_, job)) {
-    workflows().uncharge_root(slot);
+  if (found.state() == kSlotMoving && (job.unborn() || unborn(store_, job))) {
+    uncharge_unborn(slot);
     slots_.free(slot, Control(job.control.load()));
     return 1;
   }
   if (found.state() == kSlotMoving && (job.signals.load() & kMember) != 0 &&
       job.available_at.get() == 0) {
-    workflows().publish_root(slot);
+    publish_unborn(slot);
     return 1;
   }
   if (is_our_rival(slot) || find_named_rival(slot)) {
@@ -220,6 +248,7 @@ std::uint32_t Repairer::end_intent(const Held& held) {
   const bool has_slot = op != Op::kBatch && slot < store_.slots();
   const Control found(has_slot ? store_.job(slot).control.load() : 0);
   const bool holds = found.owner() == owner_ && is_exclusive(found.state());
+  const bool committed = self_.counters[kSpread].get() != 0;
   // nothing was left but to store that word, and what comes after
   const bool whole = has_slot && target >= 16;
   // Without a slot in hand only an admission can be half done, or what several slots share.
@@ -227,6 +256,7 @@ std::uint32_t Repairer::end_intent(const Held& held) {
                          (op == Op::kEnqueue && !has_slot) ||
                          ((op == Op::kBatch || is_of_several(op)) && target == 0);
   if (holds ? !whole : admission) {
+    if (op == Op::kBatch && !committed) fill_again(held, q);
     undo_tallies(op, q);
     if ((intent & kOfAccounts) != 0) undo_accounts();
     if (holds && (op == Op::kFetch || op == Op::kMove)) keep_charge(slot);
@@ -288,11 +318,13 @@ std::uint32_t Repairer::repair(const Held& held) {
   std::uint32_t mended = end_intent(held);
   leave_account_seat();
   if (store_.cron_table().seat.load() == owner_) crons().end_change();
+  if (self_.counters[kSpread].get() != 0) mended += finish_spread(held);
   // 3. Everything else that names it, the longest waiting first. Its places in the lines
   //    of producers that wait for room.
   drop_tickets();
   for (const auto& [time, slot] : held) mended += let_go(slot);
   self_.counters[kRivalNamed].set(0, Point::kIntentSet);
+  self_.counters[kSpread].set(0, Point::kSpreadCommitted);
   // 4. What it was setting, and what waits for it.
   leave_queues();
   Registry{*this}.release_dead();

@@ -33,6 +33,8 @@ class Repairer final : private Actor {
   void undo_tallies(Op op, std::uint32_t queue);
   std::uint32_t end_operation(std::uint32_t slot, Op op, std::uint64_t target);
   std::uint32_t finish_batch(const Held& held);
+  void fill_again(const Held& held, std::uint32_t queue);
+  std::uint32_t finish_spread(const Held& held);
   std::uint32_t finish_fetches(const Held& held);
   std::uint32_t finish_acks(const Held& held);
   std::uint32_t let_go(std::uint32_t slot);

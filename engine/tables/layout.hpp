@@ -193,6 +193,9 @@ struct JobRecord {
   JobState birth_state() const {
     return engine::birth_state(flags().has(Policy::kBornPending), due_at.get(), created_at.get());
   }
+  /// Whether it is charged to its queue as one of a batch over several (spread.cpp). Of a slot that a
+  /// lane holds.
+  bool unborn() const { return flags().previous() == kSlotFilling; }
   JobId id() const { return {id_hi.get(), id_lo.get()}; }
 };
 static_assert(sizeof(JobRecord) == shm::kSlotBytes && offsetof(JobRecord, id_hi) == 64 &&

@@ -224,7 +224,8 @@ Outcome UniqueKeys::claim_keys(std::span<const NewJob> specs, std::span<const st
       return outcome;
     }
     JobRecord& job = store_.job(slots[i]);
-    for (const Rival& rival : own)
+    for (Rival& rival : own) {
+      rival.by = specs[i].queue;
       if (Uniqueness{specs[i].annex->uniqueness}.on_conflict() ==
               OnConflict::kReplaceExceptSchedule &&
           rival.found.state() == kSlotScheduled) {
@@ -232,6 +233,7 @@ Outcome UniqueKeys::claim_keys(std::span<const NewJob> specs, std::span<const st
         job.due_at.set(store_.job(rival.slot).due_at.get());
         job.scheduled_at.set(store_.job(rival.slot).scheduled_at.get());
       }
+    }
     rivals.insert(rivals.end(), own.begin(), own.end());
   }
   // Those at work last, for they cannot be given back to their workers.

@@ -97,6 +97,7 @@ struct Conflicts {
 struct Rival {
   std::uint32_t slot = 0;
   Control found;
+  std::uint32_t by = kNoIndex;  ///< of a batch: the queue of the job that replaces it
 };
 using Rivals = Short<Rival>;
 

@@ -153,7 +153,7 @@ void Workflows::release(const Membership& member) {
   QueueTally& mine = actor_.tally(q);
   actor_.charge_return(q, job);
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
-  give_out(slot, job, held);
+  actor_.give_out(slot, job, held);
 }
 
 /// Takes a waiting member out for good. Until its bit is set the lane holds its slot, and with it

@@ -64,7 +64,7 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   if (outcome != Outcome::kOk) {
     for (const std::uint32_t slot : slots) {
       if (slot == kNoIndex) continue;
-      if (Control(store_.job(slot).control.load()).state() == kSlotMoving) uncharge_root(slot);
+      if (Control(store_.job(slot).control.load()).state() == kSlotMoving) actor_.uncharge_unborn(slot);
       actor_.slots_.free(slot, Control(store_.job(slot).control.load()));
     }
     actor_.slots_.free(head, Control(record.control.load()));
@@ -88,7 +88,7 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
     control.store(filling.to(kSlotWaiting, filling.ring(), 0).word, Point::kSlotMoved);
   }
   for (std::uint16_t i = 0; i < slots.size(); ++i)
-    if (workflow.starts(i)) publish_root(slots[i]);
+    if (workflow.starts(i)) actor_.publish_unborn(slots[i]);
   for (std::uint16_t i = 0; i < slots.size(); ++i) {
     if (!workflow.starts(i)) continue;
     QueueRecord& queue = store_.queue(workflow.jobs[i].queue);
@@ -243,41 +243,6 @@ Outcome Workflows::charge_root(const NewJob& spec, std::uint32_t slot, bool past
   job.control.store(charged.word, Point::kSlotMoving);
   actor_.intend_nothing();
   return Outcome::kOk;
-}
-
-void Workflows::uncharge_root(std::uint32_t slot) {
-  JobRecord& job = store_.job(slot);
-  const std::uint32_t q = job.queue.get();
-  const Control held(job.control.load());
-  actor_.intend<Op::kMove>(q, slot, actor_.tally(q));
-  actor_.charge_leaving(slot, job);
-  const Control filling = held.to(kSlotFilling, 0, actor_.owner_);
-  actor_.intend_word(filling);
-  job.control.store(filling.word, Point::kSlotFilling);
-  actor_.intend_nothing();
-  if (store_.queue(q).attention.load() != 0) actor_.room_made(store_.queue(q), q);
-}
-
-void Workflows::publish_root(std::uint32_t slot) {
-  JobRecord& job = store_.job(slot);
-  const std::uint32_t q = job.queue.get();
-  QueueTally& mine = actor_.tally(q);
-  actor_.intend<Op::kEnqueue>(q, slot, mine);
-  mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
-  give_out(slot, job, Control(job.control.load()));
-}
-
-/// A member in this lane's hands and charged, to where a new job belongs. Its intent stands.
-void Workflows::give_out(std::uint32_t slot, JobRecord& job, Control held) {
-  const std::uint64_t now = store_.now_ms(), expires = job.expires_at.get();
-  const std::uint32_t generation = job.generation.get();
-  const bool later = job.due_at.get() > now, tried_elsewhere = later && job.attempt.get() != 0;
-  Move move = *move_of(later ? Event::kPushScheduled : Event::kPush, kSlotFree);
-  move.depth = Depth::kSame;
-  if (tried_elsewhere) move.to = kSlotRetryable;
-  job.available_at.set(now);
-  actor_.land(move, slot, job, held, tried_elsewhere ? 0 : now);
-  if (!later && expires != 0) actor_.push_timer(slot, generation, expires);
 }
 
 }  // namespace ojs_shm::engine

@@ -46,10 +46,6 @@ class Workflows {
   /// A member that the lane was filling and that had ended elsewhere.
   bool ended_before(const JobRecord& job) const;
   void publish_ended(std::uint32_t slot);
-  /// A root that the lane was publishing.
-  void publish_root(std::uint32_t slot);
-  /// A root that the lane had charged to its queue. It is being filled afterwards.
-  void uncharge_root(std::uint32_t slot);
   /// Does what is left to be done, for all workflows.
   void mend();
   /// Lists what is left of an ended workflow, to be used again.
@@ -63,7 +59,6 @@ class Workflows {
   Outcome charge_root(const NewJob& spec, std::uint32_t slot, bool past);
   void mend_one(std::uint32_t head, std::uint32_t generation);
   Outcome write_head(const NewWorkflow& workflow, std::uint32_t slot);
-  void give_out(std::uint32_t slot, JobRecord& job, Control held);
   void settle(std::uint32_t head, std::uint32_t generation, std::vector<std::uint16_t>& look_at);
   void release(const Membership& member);
   bool leave_out(const Membership& member, bool failed);

@@ -153,7 +153,7 @@ enum class SpecFault : std::uint8_t {
   kBusy
 };
 /// Checks a spec and translates it into `job`, whose strings stay views into `spec`. A queue that
-/// does not exist is left open, kNoIndex, for Handle::make_queue().
+/// does not exist is left open, kNoIndex, for Handle::make_queues().
 SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& job);
 inline engine::RetryPolicy retry_of(const Retry& retry) {
   return {retry.max_attempts,
@@ -205,10 +205,10 @@ class Handle {
 
   /// Reads a spec and makes its queue if need be.
   SpecFault read(const JobSpec& spec, engine::NewJob& job);
-  /// Makes the queue of jobs for which there is none yet, unless one of them, the one at `at`, will
+  /// Makes the queues of jobs for which there is none yet, unless one of them, the one at `at`, will
   /// be refused: a queue stays for ever.
-  SpecFault make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
-                       std::size_t& at);
+  SpecFault make_queues(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
+                        std::size_t& at);
 
  private:
   Segment segment_;

@@ -182,13 +182,12 @@ Result<std::vector<engine::NewJob>> Producer::Impl::read_batch(std::span<const J
     if (const auto fault = internal::read_spec(actor(), spec, job);
         fault != internal::SpecFault::kNone)
       return refused(fault, jobs.size());
-    if (spec.queue != specs.front().queue)
-      return Error{Code::kInvalid, "the jobs of a batch go to one queue", "queue", 0, 0, ""};
     jobs.push_back(job);
   }
   std::size_t at = 0;
-  if (!jobs.empty() && jobs.front().queue == engine::kNoIndex)
-    if (const auto fault = handle->make_queue(specs, jobs, at); fault != internal::SpecFault::kNone)
+  if (std::ranges::find(jobs, engine::kNoIndex, &engine::NewJob::queue) != jobs.end())
+    if (const auto fault = handle->make_queues(specs, jobs, at);
+        fault != internal::SpecFault::kNone)
       return refused(fault, at);
   return jobs;
 }
@@ -279,7 +278,7 @@ Result<std::vector<JobIdText>> Producer::Impl::enqueue_batch_in_order(
     return settled([&] { return read_again(specs, *jobs); },
                    [&] { return actor().enqueue_batch(*jobs, ids); });
   });
-  if (outcome != engine::Outcome::kOk) return refusal(outcome, jobs->front().queue, "batch", specs);
+  if (outcome != engine::Outcome::kOk) return refusal(outcome, refusing(*jobs), "batch", specs);
   return internal::texts_of(ids);
 }
 

@@ -106,6 +106,10 @@ struct Producer::Impl {
   /// In place, for a caller that waits with them.
   bool read_again(std::span<const JobSpec> specs, std::vector<engine::NewJob>& jobs);
   Status activate(std::string_view id, engine::Activation what, std::string_view wanted);
+  /// The queue that the last enqueue of these met full, where that was it.
+  std::uint32_t refusing(std::span<const engine::NewJob> jobs) {
+    return jobs.size() > 1 ? actor().refusing() : jobs.front().queue;
+  }
   /// What the last enqueue of these ended with, of a full queue with what it met.
   Error refusal(engine::Outcome outcome, std::uint32_t queue, std::string_view subject,
                 std::span<const JobSpec> specs);

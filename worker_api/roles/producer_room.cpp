@@ -68,7 +68,7 @@ Result<std::vector<JobIdText>> Producer::enqueue_batch(std::span<const JobSpec> 
   if (outcome == Outcome::kClash && impl_->is_content(specs))
     return internal::texts_of(impl_->in_the_way());
   if (outcome != Outcome::kOk)
-    return impl_->refusal(outcome, jobs->front().queue,
+    return impl_->refusal(outcome, impl_->refusing(*jobs),
                           specs.size() > 1 ? "batch" : specs.front().id, specs);
   return internal::texts_of(ids);
 }

@@ -28,10 +28,11 @@ RoomWait::RoomWait(Handle& handle, std::span<const engine::NewJob> jobs,
                    std::chrono::milliseconds timeout)
     : handle_(handle),
       jobs_(jobs),
-      until_ms_(shm::steady_ms() + static_cast<std::uint64_t>(timeout.count())) {}
+      until_ms_(shm::steady_ms() + static_cast<std::uint64_t>(timeout.count())),
+      queue_(jobs.front().queue) {}
 
 void RoomWait::leave() {
-  if (place_.held() && !handle_.closed()) handle_.actor().leave_room(jobs_.front().queue, place_);
+  if (place_.held() && !handle_.closed()) handle_.actor().leave_room(queue_, place_);
   place_ = {};
 }
 
@@ -56,8 +57,11 @@ Outcome RoomWait::look(std::vector<engine::JobId>& ids) {
       leave();
       return outcome;
     }
+    const std::uint32_t full = jobs_.size() > 1 ? actor.refusing() : queue_;
+    if (full != queue_) leave();  // there is room where it waited, and none here
+    queue_ = full;
     if (place_.held()) return outcome;
-    outcome = actor.await_room(jobs_.front().queue, until_ms_, place_);
+    outcome = actor.await_room(queue_, until_ms_, place_);
     if (outcome != Outcome::kOk) return outcome;  // else look again: there may be room by now
   }
 }

@@ -10,8 +10,8 @@
 
 namespace ojs_shm::internal {
 
-/// One enqueue that may wait for room in its queue: of one job, or of a batch that keeps together.
-/// One thread.
+/// One enqueue that may wait for room: of one job, or of a batch that keeps together. A batch over
+/// several queues stands in the line of the one that was full at its last look. One thread.
 class RoomWait {
  public:
   /// `jobs` stays where it is for as long as this lives.
@@ -26,7 +26,7 @@ class RoomWait {
   /// look() until it is decided; sleeps in between.
   engine::Outcome wait(std::vector<engine::JobId>& ids);
   std::uint64_t until_ms() const { return until_ms_; }  ///< of the steady clock
-  std::uint32_t queue() const { return jobs_.front().queue; }
+  std::uint32_t queue() const { return queue_; }          ///< in whose line it stands
   std::uint32_t ticket() const { return place_.ticket; }  ///< kNoIndex: it has no place
   void leave();
 
@@ -36,6 +36,7 @@ class RoomWait {
   Handle& handle_;
   std::span<const engine::NewJob> jobs_;
   std::uint64_t until_ms_;
+  std::uint32_t queue_;
   engine::RoomPlace place_;
 };
 

@@ -274,15 +274,14 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   return SpecFault::kNone;
 }
 
-SpecFault Handle::make_queue(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
-                             std::size_t& at) {
+SpecFault Handle::make_queues(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
+                              std::size_t& at) {
   for (at = 0; at < jobs.size(); ++at) {
     const engine::NewJob& job = jobs[at];
     if (job.size() > store().max_body()) return SpecFault::kTooLarge;
     if (job.id && engine::find_job(store(), *job.id) != engine::kNoIndex)
       return SpecFault::kDuplicate;
   }
-  at = 0;
   const auto full = [this] {
     for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
       const unsigned state = engine::Control(store().job(slot).control.load()).state();
@@ -290,10 +289,14 @@ SpecFault Handle::make_queue(std::span<const JobSpec> specs, std::span<engine::N
     }
     return true;
   };
+  at = 0;
   if (full() && (attachment_->repair_the_dead() == 0 || full())) return SpecFault::kNoSlots;
-  const std::uint32_t queue = actor_.ensure_queue(specs.front().queue);
-  for (engine::NewJob& job : jobs) job.queue = queue;
-  return queue == engine::kNoIndex ? SpecFault::kNoQueues : SpecFault::kNone;
+  for (; at < jobs.size(); ++at) {
+    engine::NewJob& job = jobs[at];
+    if (job.queue == engine::kNoIndex) job.queue = actor_.ensure_queue(specs[at].queue);
+    if (job.queue == engine::kNoIndex) return SpecFault::kNoQueues;
+  }
+  return SpecFault::kNone;
 }
 
 SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
@@ -301,7 +304,7 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
     const SpecFault fault = read_spec(actor_, spec, job);
     std::size_t at = 0;
     return fault == SpecFault::kNone && job.queue == engine::kNoIndex
-               ? make_queue({&spec, 1}, {&job, 1}, at)
+               ? make_queues({&spec, 1}, {&job, 1}, at)
                : fault;
   };
   const SpecFault fault = once();

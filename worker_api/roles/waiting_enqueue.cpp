@@ -72,7 +72,7 @@ bool WaitingEnqueue::Impl::look() {
   else if (outcome == Outcome::kClash && producer->is_content(specs))
     decided.emplace(internal::texts_of(producer->in_the_way()));
   else
-    decided.emplace(producer->refusal(outcome, jobs.front().queue, "batch", specs));
+    decided.emplace(producer->refusal(outcome, producer->refusing(jobs), "batch", specs));
   for (std::size_t i = 0; i < specs.size(); ++i)
     deduplicated.push_back(specs[i].unique != nullptr && producer->deduplicated(i));
   return true;

@@ -11,6 +11,7 @@
 #include "worker_api/json/id_text.hpp"
 #include "worker_api/roles/producer_impl.hpp"
 #include "worker_api/roles/results.hpp"
+#include "worker_api/roles/settings_check.hpp"
 #include "worker_api/roles/workflow_compile.hpp"
 #include "worker_api/roles/workflow_tree.hpp"
 

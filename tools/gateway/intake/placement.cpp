@@ -129,21 +129,6 @@ JobInfo accepted(Desk& desk, const Envelope& envelope, std::string_view id, Resu
   return job;
 }
 
-/// Until when a request may wait.
-class Deadline {
- public:
-  explicit Deadline(std::chrono::milliseconds patience)
-      : at_(std::chrono::steady_clock::now() + patience) {}
-  std::chrono::milliseconds left() const {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        at_ - std::chrono::steady_clock::now());
-    return std::max(left, std::chrono::milliseconds(0));
-  }
-
- private:
-  std::chrono::steady_clock::time_point at_;
-};
-
 /// A visit that waits for room, and gives its place up at the end.
 class RoomSeeker {
  public:
@@ -215,15 +200,16 @@ void append_placed(std::string& out, Desk& desk, const Envelope& envelope, const
   return placed_of(desk.producer(), specs, ids);
 }
 
-namespace {
-
-/// Jobs of one queue, all or none. Waits for room until the deadline; a client that goes gives its
-/// place up.
-asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<JobSpec>& specs,
-                                                std::span<const Envelope> envelopes, Places places,
-                                                Deadline deadline, Visit& visit) {
-  const auto patience = deadline.left();
-  if (patience.count() == 0) co_return put_at_once(desk, specs, envelopes, places);
+/// Waits for room until then; a client that goes gives its place up.
+asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
+                                         std::span<const Envelope> envelopes,
+                                         std::chrono::milliseconds patience, Visit& visit,
+                                         std::span<const std::size_t> places) {
+  if (patience.count() == 0) {
+    auto placed = put_at_once(desk, specs, envelopes, places);
+    desk.hall.jobs_came();
+    co_return placed;
+  }
   RoomSeeker seeker(specs, patience, visit);
   WaitingEnqueue& waiting = seeker.waiting;
   auto decided = waiting.poll();
@@ -239,95 +225,7 @@ asio::awaitable<std::vector<Placed>> put_in_one(Desk& desk, const std::vector<Jo
                 .code = "backend_error",
                 .message = "the gateway is closing; nothing was stored",
                 .retryable = true};
-  co_return placed_of(waiting, specs, must_of(std::move(*decided), envelopes, places));
-}
-
-/// A job that is stored in several queues' batch as pending, which no worker sees.
-struct Staged {
-  JobIdText id;
-  bool runs = false;  ///< it is to be made available
-};
-
-/// What was staged becomes available. One that another client has cancelled meanwhile stays so.
-void release(Desk& desk, const std::vector<Staged>& staged) {
-  std::optional<Error> failed;
-  for (const Staged& job : staged) {
-    if (!job.runs) continue;
-    const Status done = desk.producer().activate(job.id.view());
-    if (!done && done.code() != Code::kWrongState && done.code() != Code::kNotFound)
-      failed = done.error();
-  }
-  if (failed) throw fault_of(*failed);
-}
-
-/// Jobs of several queues: each queue takes all of its jobs or none, as pending ones that no worker
-/// sees. When all are in they are made available; when a queue refuses, the rest is cancelled.
-/// A job that was there already is neither. A replaced job could not be brought back, so that is
-/// refused.
-asio::awaitable<std::vector<Placed>> put_across(Desk& desk, const std::vector<JobSpec>& specs,
-                                                std::span<const Envelope> envelopes,
-                                                Deadline deadline, Visit& visit) {
-  std::map<std::string_view, std::vector<std::size_t>> queues;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].unique != nullptr && specs[i].unique->on_conflict() >= OnConflict::kReplace)
-      throw unsupported(
-          "a batch over several queues cannot replace unique jobs; send a batch for each queue");
-    queues[specs[i].queue].push_back(i);
-  }
-  // A job that was dropped could not be brought back either: queues that drop come last, and of those
-  // the ones in which a key may be taken first.
-  const auto order = [&](const auto& group) {
-    const auto queue = desk.observer.queue(group.first);
-    const bool drops = queue && queue->strategy == BackpressureStrategy::kDropOldest;
-    const bool unique = std::ranges::any_of(
-        group.second, [&](std::size_t place) { return specs[place].unique != nullptr; });
-    return std::pair(drops, !unique);
-  };
-  std::vector<std::pair<std::string_view, std::vector<std::size_t>>> groups(queues.begin(),
-                                                                            queues.end());
-  std::ranges::stable_sort(groups, {}, order);
-  std::vector<Placed> placed(specs.size());
-  std::vector<Staged> staged;
-  std::exception_ptr refused;
-  try {
-    for (const auto& [queue, places] : groups) {
-      std::vector<JobSpec> group;
-      for (const std::size_t i : places) {
-        group.push_back(specs[i]);
-        group.back().pending |= specs[i].scheduled_at_ms <= desk.now_ms();
-      }
-      const auto got = co_await put_in_one(desk, group, envelopes, places, deadline, visit);
-      for (std::size_t n = 0; n < places.size(); ++n) {
-        placed[places[n]] = got[n];
-        if (!got[n].there)
-          staged.push_back({got[n].id, group[n].pending && !specs[places[n]].pending});
-      }
-    }
-  } catch (...) {
-    refused = std::current_exception();
-  }
-  if (refused) {
-    for (const Staged& job : staged) (void)desk.producer().cancel(job.id.view());
-    std::rethrow_exception(refused);
-  }
-  release(desk, staged);
-  co_return placed;
-}
-
-}  // namespace
-
-asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
-                                         std::span<const Envelope> envelopes,
-                                         std::chrono::milliseconds patience, Visit& visit,
-                                         std::span<const std::size_t> places) {
-  const bool one_queue = std::ranges::all_of(
-      specs, [&](const JobSpec& spec) { return spec.queue == specs.front().queue; });
-  const Deadline deadline(patience);
-  std::vector<Placed> placed;
-  if (one_queue)
-    placed = co_await put_in_one(desk, specs, envelopes, places, deadline, visit);
-  else
-    placed = co_await put_across(desk, specs, envelopes, deadline, visit);
+  auto placed = placed_of(waiting, specs, must_of(std::move(*decided), envelopes, places));
   desk.hall.jobs_came();
   co_return placed;
 }

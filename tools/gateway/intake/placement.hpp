@@ -25,13 +25,12 @@ void admit(Desk& desk, const Request& request, Envelope& envelope);
 /// Of a body that was checked. Throws a Fault.
 Envelope read_one_of_many(Desk& desk, const Request& request, std::string_view text);
 
-/// Jobs of one queue, all or none, for which there is room now. `places`: where they are in the
+/// Jobs of any queues, all or none, for which there is room now. `places`: where they are in the
 /// request; empty: they are all its jobs. Throws a Fault, which names the place of a refused job.
 std::vector<Placed> put_at_once(Desk& desk, const std::vector<JobSpec>& specs,
                                 std::span<const Envelope> envelopes,
                                 std::span<const std::size_t> places = {});
-/// Jobs of any queues, all or none, for which it waits so long. `places`: as for put_at_once(), of jobs
-/// of one queue. Throws a Fault.
+/// The same, for which it waits so long. Throws a Fault.
 boost::asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
                                                 std::span<const Envelope> envelopes,
                                                 std::chrono::milliseconds patience, Visit& visit,

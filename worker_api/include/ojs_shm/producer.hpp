@@ -81,7 +81,9 @@ class OJS_SHM_API Producer {
   /// with the same id; it is open whether that job will exist.
   Result<JobIdText> enqueue(const JobSpec& job);
   Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
-  /// Stores all or none, in this order, also when the process is killed half-way.
+  /// Stores all or none, also when the process is killed half-way; those of one queue in this order.
+  /// Full queues that drop or that are waited for do so for their share of it. Errors: as enqueue();
+  /// kQueueFull names the queue that refuses.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs);
   /// The same without allocating the ids: writes them into the first of `ids`, which must have at
   /// least as many elements as `jobs`.
@@ -99,7 +101,8 @@ class OJS_SHM_API Producer {
   /// Stores all or none, in this order. Writes the ids into the first of `ids`.
   Status enqueue_batch(const PreparedJob& kind, std::span<const PreparedArgs> jobs,
                        std::span<JobIdText> ids);
-  /// Waits for room for all of them; a batch larger than the bound is refused at once.
+  /// Waits for room for all of them, in the line of one full queue at a time and keeping no room in
+  /// the other queues; a batch larger than the bound is refused at once.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs,
                                                const EnqueueOptions& options);
   /// enqueue_batch() that never blocks: any number of them may wait at once. The jobs are copied.

@@ -127,8 +127,8 @@ class OJS_SHM_API LocalBuffer {
   ~LocalBuffer();
 
   /// Keeps the jobs, which go to one queue and are enqueued all or none. Returns the ids that they
-  /// will have. Errors, when the buffer is full or closed: `refusal` if it is given, else
-  /// kQueueFull, kClosed.
+  /// will have. Errors, when the buffer is full or closed, or the jobs go to several queues:
+  /// `refusal` if it is given, else kQueueFull, kClosed, kInvalid.
   Result<std::vector<JobIdText>> put(std::span<const JobSpec> jobs, const Error* refusal);
   /// Whether jobs of that queue wait here: then later jobs must go behind them.
   bool holds(std::string_view queue) const;
