@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "engine/supervision/retention.hpp"
 #include "tests/support/seat.hpp"
 #include "worker_api/roles/cron_keeper.hpp"
 
@@ -153,12 +154,21 @@ void examine_crons(const Segment& segment, const Observer& observer, Others othe
   }
 }
 
+/// A time for which a queue keeps its ended jobs is one of which every supervisor hears.
+void examine_retentions(engine::Store& store) {
+  for (std::uint32_t q = 0; q < store.queue_count(); ++q)
+    EXPECT_TRUE(engine::Retention::of(store.queue(q)).shortest() == 0 ||
+                store.header().retentions.load() != 0)
+        << "the time of queue " << q << " is never looked at";
+}
+
 }  // namespace
 
 void examine(const std::string& name, const Segment& segment, Others others) {
   segment.attachment()->repair_the_dead();
   const Observer observer = Observer::attach(segment).value();
   ASSERT_EQ(findings(observer), "") << name;
+  examine_retentions(segment.attachment()->store());
   examine_crons(segment, observer, others);
   ASSERT_EQ(findings(observer), "") << name << ", after its crons";
   // Everything that waits can still be worked off, each job once, and nothing is left over.

@@ -2,7 +2,11 @@
 // How long a queue keeps its jobs after their end. The clock stands, and each test ends with an audit.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "engine/supervision/retention.hpp"
+#include "tests/unit/engine/at_access.hpp"
+#include "tests/unit/engine/doomed.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "tests/unit/engine/unique/unique_spec.hpp"
 
@@ -40,6 +44,24 @@ class QueueRetentions : public testing::Test {
     return id;
   }
   bool there(const std::string& id) { return s.observer.get(id).ok(); }
+  /// Another lane sets the time of completed jobs: `before` comes before that store, `behind` behind
+  /// it, where it may die.
+  void set_elsewhere(std::uint64_t completed_ms, const std::function<void()>& before,
+                     const std::function<void()>& behind) {
+    engine::Actor& other = doomed_handle(s.segment)->actor();
+    const std::uint32_t queue = s.store().find_queue("default");
+    const void* const time = s.store().queue(queue).kept_completed.address();
+    try {
+      const AtAccess between([&](shm::Access access, shm::Point, const void* word) {
+        if (word == time && access == shm::Access::kStore) before();
+        if (word == time && access == shm::Access::kWritten) behind();
+      });
+      engine::set_retention(other, queue, {.completed_ms = completed_ms});
+    } catch (const Died&) {}
+  }
+  struct Died {};
+  static void die() { throw Died{}; }
+  static void nothing() {}
 
   QuietSegment s{few_slots(2048)};
 };
@@ -160,6 +182,32 @@ TEST_F(QueueRetentions, wrong_ones_are_refused_by_name) {
   const Status refused =
       s.admin.set_queue("default", {.retention = {.discarded_ms = 3'153'600'000'001}});
   EXPECT_EQ(refused.error().subject, "retention.discarded");
+}
+
+TEST_F(QueueRetentions, the_first_one_holds_although_a_death_cuts_it_off) {
+  const std::string id = completed();
+  s.tick();
+  set_elsewhere(kHour, nothing, die);
+  s.pass(kHour);
+  EXPECT_FALSE(there(id));
+}
+
+TEST_F(QueueRetentions, cut_off_behind_a_look_of_the_supervisor_hold_a_minute_later) {
+  const std::string id = completed();
+  s.pass(kHour);
+  set_elsewhere(
+      kHour, [this] { s.tick(); }, die);
+  s.pass(kMinute);
+  EXPECT_FALSE(there(id));
+}
+
+TEST_F(QueueRetentions, whole_behind_a_look_of_the_supervisor_hold_at_once) {
+  const std::string id = completed();
+  s.pass(kHour);
+  set_elsewhere(
+      kHour, [this] { s.tick(); }, nothing);
+  s.tick();
+  EXPECT_FALSE(there(id));
 }
 
 TEST_F(QueueRetentions, end_with_their_queue) {
