@@ -535,5 +535,38 @@ TEST_F(Limits, a_lot_gives_the_job_first_that_has_risen_the_most) {
   EXPECT_EQ(hold(), fresh);
 }
 
+/// Another process puts the head of the lot's ring back to a dead hint, as often as a lane moves it.
+TEST_F(Limits, a_lot_of_an_ageing_queue_whose_ring_goes_in_circles_keeps_no_lane) {
+  AgingSettings aging;
+  aging.preset = "ojs";
+  ASSERT_TRUE(s.admin.set_queue("default", {.aging = aging}).ok());
+  const std::string first = put("k", 1);
+  ASSERT_EQ(hold(), first);
+  const std::string gone = put("k", 1, 4);
+  EXPECT_EQ(hold(), "") << "it waits in the lot";
+  ASSERT_TRUE(s.producer.cancel(gone).ok());
+  const std::uint32_t lot =
+      engine::find_lot(s.store(), s.store().limit_keys[engine::find_limit(s.store(), "k")],
+                       s.store().find_queue("default"));
+  shm::Word& head = s.segment.attachment()
+                        ->segment()
+                        .ring(shm::Rings::find(s.store().lots[lot].rings, engine::normal_ring(4)))
+                        .head;
+  const std::uint64_t before = head.load(), longest = s.actor().rings().longest_search();
+  std::uint64_t moves = 0;
+  {
+    const AtAccess again([&](shm::Access access, shm::Point, const void* word) {
+      if (access != shm::Access::kWritten || word != head.address() || head.load() == before)
+        return;
+      if (++moves <= longest) head.store(before, shm::Point::kNone);
+    });
+    ack(0);
+  }
+  EXPECT_GT(moves, 1U);
+  EXPECT_LE(moves, longest);
+  const std::string next = put("k", 1);
+  EXPECT_EQ(hold(), next);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
