@@ -213,6 +213,36 @@ class Dropping : public testing::TestWithParam<OnConflict> {
                                {.max_depth = jobs, .strategy = BackpressureStrategy::kDropOldest})
                     .ok());
   }
+  /// By a job without a tenant; another one without a tenant counts. The replaced one comes back
+  /// from its worker while there is no account for its tenant.
+  void replace_one_in_no_account(std::string_view tenant) {
+    ASSERT_TRUE(s.admin
+                    .set_queue("default", {.strategy = BackpressureStrategy::kDropOldest,
+                                           .tenant_max_depth = 1})
+                    .ok());
+    const UniqueSpec job = unique_job(GetParam());
+    UniqueSpec first = job;
+    first.spec.tenant = tenant;
+    const std::string old = s.put(first.spec);
+    ASSERT_EQ(s.take(), old);
+    std::vector<std::string> others;  // of a tenant each
+    for (bool room = true; room;) {
+      const std::string name = "t" + std::to_string(others.size());
+      JobSpec spec = spec_of();
+      spec.tenant = name;
+      const auto put = s.producer.enqueue(spec);
+      room = put.ok();
+      if (room) others.push_back(put->str());
+    }
+    ASSERT_EQ(others.size(), s.store().accounts.size());
+    ASSERT_TRUE(s.worker.requeue(s.job).ok());
+    ASSERT_TRUE(s.producer.cancel(others.front()).ok());
+    const std::string counted = s.put(), fresh = s.put(job.spec);
+    EXPECT_EQ(s.state_of(old), State::kCancelled);
+    EXPECT_EQ(s.state_of(counted), State::kDiscarded);
+    EXPECT_EQ(s.state_of(fresh), State::kAvailable);
+    EXPECT_EQ(s.queue().dropped_total, 1U);
+  }
   QuietSegment s;
 };
 const auto conflict_name = [](const auto& each) {
@@ -267,6 +297,13 @@ TEST_P(Dropping, in_a_tenants_full_share_the_replaced_job_makes_the_room) {
   EXPECT_EQ(s.state_of(old), State::kCancelled);
   EXPECT_EQ(s.state_of(other), State::kAvailable);
   EXPECT_EQ(s.queue().dropped_total, 0U);
+}
+
+TEST_P(Dropping, a_replaced_job_in_no_account_makes_no_room_in_its_tenants_full_share) {
+  replace_one_in_no_account("");
+}
+TEST_P(Dropping, a_replaced_job_in_no_account_makes_no_room_in_another_tenants_full_share) {
+  replace_one_in_no_account("b");
 }
 
 TEST_P(Dropping, an_active_job_that_is_replaced_makes_no_room) {
