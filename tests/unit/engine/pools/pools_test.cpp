@@ -1,66 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools of workers: which queue a fetch goes to. Every fetch here comes from a worker of its own,
-// so what decides is in the segment.
-
-#include <poll.h>
-
-#include <algorithm>
-#include <map>
+// Which queue a fetch of a pool goes to.
 
 #include <ojs_shm/transfer.hpp>
 
 #include "engine/pools/pools.hpp"
-#include "engine/rules/smooth.hpp"
-#include "tests/support/seed.hpp"
-#include "tests/unit/engine/quiet_segment.hpp"
+#include "tests/unit/engine/pools/pool_members.hpp"
 
 namespace ojs_shm::test {
 namespace {
-
-using Names = std::vector<std::string>;
-
-const Names kAbc = {"a", "b", "c"};
-
-PoolSettings pool_of(Names queues, PoolStrategy strategy = PoolStrategy::kRoundRobin) {
-  PoolSettings settings;
-  settings.queues = std::move(queues);
-  settings.strategy = strategy;
-  return settings;
-}
-
-WorkerOptions member_of(std::string pool = "p", std::uint32_t concurrency = 0) {
-  WorkerOptions options;
-  options.pool = std::move(pool);
-  options.concurrency = concurrency;
-  return options;
-}
-
-void fill(QuietSegment& s, const Names& queues, int jobs) {
-  for (const std::string& queue : queues)
-    for (int i = 0; i < jobs; ++i) s.put(2, queue);
-}
-
-/// The queue of the job that a new worker of the pool gets and finishes; empty when it gets none.
-std::string next(QuietSegment& s, const WorkerOptions& options = member_of()) {
-  Worker worker = Worker::attach(s.segment, options).value();
-  Job job;
-  if (!worker.try_fetch(job)) return {};
-  std::string queue(job.queue());
-  EXPECT_TRUE(worker.ack(job).ok());
-  return queue;
-}
-
-Names next(QuietSegment& s, int times) {
-  Names queues;
-  for (int i = 0; i < times; ++i) queues.push_back(next(s));
-  return queues;
-}
-
-std::map<std::string, int> shares(const Names& queues) {
-  std::map<std::string, int> count;
-  for (const std::string& queue : queues) ++count[queue];
-  return count;
-}
 
 TEST(Pools, FS_T10_FS_003_FS_T19_round_robin_goes_around_and_skips_what_is_empty) {
   QuietSegment s;
@@ -142,178 +89,6 @@ TEST(Pools, FS_T12_least_loaded_takes_the_deepest_backlog) {
   EXPECT_EQ(next(s, 5), (Names{"b", "b", "b", "b", "b"}));
 }
 
-TEST(Pools, FS_T12_a_worker_gets_no_more_than_its_concurrency) {
-  QuietSegment s;
-  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"}, PoolStrategy::kLeastLoaded)).ok());
-  fill(s, {"a"}, 5);
-  Worker worker = Worker::attach(s.segment, member_of("p", 2)).value();
-  Job first, second, third;
-  ASSERT_TRUE(worker.try_fetch(first).ok());
-  ASSERT_TRUE(worker.try_fetch(second).ok());
-  EXPECT_EQ(worker.try_fetch(third).code(), Code::kEmpty);
-  EXPECT_EQ(worker.fetch(third, std::chrono::milliseconds(1)).code(), Code::kTimeout);
-  Worker idle = Worker::attach(s.segment, member_of("p", 2)).value();
-  EXPECT_TRUE(idle.try_fetch(third).ok());
-  ASSERT_TRUE(idle.ack(third).ok());
-  ASSERT_TRUE(worker.ack(first).ok());
-  EXPECT_TRUE(worker.try_fetch(first).ok());
-  EXPECT_EQ(worker.try_fetch(third).code(), Code::kEmpty);
-}
-
-TEST(Pools, FS_R001_FS_T20_a_pool_has_no_more_active_jobs_than_its_concurrency) {
-  QuietSegment s;
-  PoolSettings settings = pool_of({"a", "b"});
-  settings.concurrency = 2;
-  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-  fill(s, {"a", "b"}, 4);
-  Worker first = Worker::attach(s.segment, member_of()).value(),
-         second = Worker::attach(s.segment, member_of()).value();
-  Job one, two, three;
-  ASSERT_TRUE(first.try_fetch(one).ok());
-  ASSERT_TRUE(second.try_fetch(two).ok());
-  for (int i = 0; i < 30; ++i) EXPECT_EQ(first.try_fetch(three).code(), Code::kEmpty);
-  EXPECT_EQ(s.observer.pool("p")->active_jobs, 2U);
-  EXPECT_EQ(s.observer.pool("p")->utilization(), 1.0);
-  ASSERT_TRUE(first.ack(one).ok());
-  ASSERT_TRUE(second.try_fetch(one).ok());
-  EXPECT_EQ(one.queue(), "a");  // no turn was spent in vain
-  ASSERT_TRUE(second.nack(two, failure()).ok());
-  ASSERT_TRUE(first.try_fetch(two).ok());
-  EXPECT_EQ(two.queue(), "b");
-  settings.concurrency = 3;
-  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-  ASSERT_TRUE(first.try_fetch(three).ok());
-  EXPECT_EQ(first.try_fetch(s.job).code(), Code::kEmpty);
-  settings.concurrency = 0;
-  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-  EXPECT_TRUE(first.try_fetch(s.job).ok());
-}
-
-TEST(Pools, FS_R001_a_concurrency_that_is_set_counts_what_is_at_work) {
-  QuietSegment s;
-  PoolSettings settings = pool_of({"a"});
-  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-  fill(s, {"a"}, 4);
-  Worker first = Worker::attach(s.segment, member_of()).value(),
-         second = Worker::attach(s.segment, member_of()).value();
-  Job one, two, three;
-  ASSERT_TRUE(first.try_fetch(one).ok() && first.try_fetch(two).ok());
-  settings.concurrency = 2;
-  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-  EXPECT_EQ(second.try_fetch(three).code(), Code::kEmpty);
-  ASSERT_TRUE(first.ack(one).ok());
-  ASSERT_TRUE(second.try_fetch(three).ok());
-  EXPECT_EQ(first.try_fetch(one).code(), Code::kEmpty);
-}
-
-TEST(Pools, FS_R001_a_pool_that_is_removed_leaves_no_limit_behind) {
-  QuietSegment s;
-  PoolSettings settings = pool_of({"a"});
-  settings.concurrency = 1;
-  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-  EXPECT_EQ(s.observer.limit("pool:p")->limit.concurrency, 1U);
-  ASSERT_TRUE(s.admin.remove_pool("p").ok());
-  EXPECT_FALSE(s.observer.limit("pool:p")->limit.concurrency.has_value());
-}
-
-TEST(Pools, FS_T07_FS_R006_an_isolated_queue_is_for_its_pool_alone) {
-  QuietSegment s;
-  PoolSettings settings = pool_of({"gpu"});
-  settings.isolated = true;
-  s.put(2, "gpu");
-  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-  ASSERT_TRUE(s.admin.set_pool("others", pool_of({"gpu", "a"})).ok());
-  s.put(2, "gpu");
-  EXPECT_EQ(next(s, {.queues = {"gpu"}}), "");  // without a pool
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(next(s, member_of("others")), "");
-  EXPECT_EQ(next(s), "gpu");
-  // whose would it be?
-  EXPECT_EQ(s.admin.set_pool("third", settings).error().code, Code::kInvalid);
-  settings.isolated = false;
-  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-  EXPECT_EQ(next(s, member_of("others")), "gpu");
-  EXPECT_EQ(next(s, member_of("others")), "");
-}
-
-TEST(Pools, FS_T08_without_isolation_every_pool_of_a_queue_gets_its_jobs) {
-  QuietSegment s;
-  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"})).ok());
-  ASSERT_TRUE(s.admin.set_pool("q", pool_of({"a"})).ok());
-  fill(s, {"a"}, 3);
-  EXPECT_EQ(next(s, member_of("p")), "a");
-  EXPECT_EQ(next(s, member_of("q")), "a");
-  EXPECT_EQ(next(s, {.queues = {"a"}}), "a");
-}
-
-TEST(Pools, FS_T09_a_worker_names_one_pool_that_exists) {
-  QuietSegment s;
-  EXPECT_EQ(Worker::attach(s.segment, member_of("nowhere")).error().code, Code::kNotFound);
-  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"})).ok());
-  Worker worker = Worker::attach(s.segment, member_of("p", 4)).value();
-  EXPECT_EQ(s.observer.pool("p")->active_workers, 1U);
-  EXPECT_EQ(s.observer.pool("p")->declared_concurrency, 4U);
-  s.put(2, "a");
-  ASSERT_TRUE(worker.try_fetch(s.job).ok());
-  EXPECT_EQ(s.observer.pool("p")->active_jobs, 1U);
-  ASSERT_TRUE(s.admin.remove_pool("p").ok());
-  EXPECT_EQ(worker.try_fetch(s.job).code(), Code::kNotFound);
-  EXPECT_EQ(s.admin.remove_pool("p").code(), Code::kNotFound);
-  EXPECT_EQ(s.observer.pool("p").error().code, Code::kNotFound);
-}
-
-PoolSettings preventing(PoolStrategy strategy, double ratio) {
-  PoolSettings settings = pool_of({"critical", "analytics", "low"}, strategy);
-  settings.starvation_prevention = {true, 30'000, ratio};
-  return settings;
-}
-
-TEST(Pools, FS_R003_FS_T13_FS_T15_FS_G3_every_queue_has_its_least_share_of_each_window) {
-  QuietSegment s(few_slots(4096));
-  for (const PoolStrategy strategy : {PoolStrategy::kStrict, PoolStrategy::kWeighted}) {
-    PoolSettings settings = preventing(strategy, 0.10);
-    if (strategy == PoolStrategy::kWeighted) settings.weights = {{"critical", 100}};
-    ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
-    fill(s, settings.queues, 200);
-    const Names got = next(s, 120);
-    for (const std::size_t window : {10U, 25U, 60U})
-      for (std::size_t begin = 0; begin + window <= got.size(); ++begin) {
-        std::map<std::string, int> in =
-            shares(Names(got.begin() + static_cast<long>(begin),
-                         got.begin() + static_cast<long>(begin + window)));
-        for (const std::string& queue : settings.queues)
-          ASSERT_GE(in[queue], static_cast<int>(window / 10))
-              << queue << " from " << begin << " of " << window;
-      }
-    EXPECT_GT(shares(got)["critical"], 90);
-    s.drain();
-    while (!next(s, {.queues = settings.queues}).empty()) {}
-  }
-}
-
-TEST(Pools, FS_T13_a_queue_is_served_once_in_each_interval_however_few_the_dispatches) {
-  QuietSegment s;
-  ASSERT_TRUE(s.admin.set_pool("p", preventing(PoolStrategy::kStrict, 0.05)).ok());
-  fill(s, {"critical", "low"}, 10);
-  EXPECT_EQ(next(s), "critical");
-  s.move_clock(29'000);
-  EXPECT_EQ(next(s), "critical");
-  s.move_clock(2'000);
-  EXPECT_EQ(next(s), "low");
-  EXPECT_EQ(next(s), "critical");
-  s.move_clock(31'000);
-  EXPECT_EQ(shares(next(s, 3)), (std::map<std::string, int>{{"critical", 2}, {"low", 1}}));
-}
-
-TEST(Pools, FS_T14_off_by_default_and_then_strict_is_absolute) {
-  QuietSegment s;
-  EXPECT_FALSE(parse_pool_settings(R"({"queues":["a"]})")->starvation_prevention.enabled);
-  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"critical", "low"}, PoolStrategy::kStrict)).ok());
-  fill(s, {"critical", "low"}, 50);
-  s.move_clock(kHour);
-  for (int i = 0; i < 50; ++i) ASSERT_EQ(next(s), "critical");
-  EXPECT_EQ(next(s), "low");
-}
-
 TEST(Pools, FS_X1_dispatches_are_counted_by_queue_and_pool) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a", "b"})).ok());
@@ -344,63 +119,6 @@ TEST(Pools, FS_T20_a_queue_that_was_quiet_is_found_again) {
   EXPECT_TRUE(worker.try_fetch(s.job).ok());
 }
 
-TEST(Pools, FS_T21_what_a_pool_refuses) {
-  const auto refused = [](std::string_view json) {
-    const auto read = parse_pool_settings(json);
-    return read ? std::string() : read.error().subject;
-  };
-  EXPECT_EQ(refused(R"({"strategy":"strict"})"), "queues");
-  EXPECT_EQ(refused(R"({"queues":["a"],"strategy":"fastest"})"), "strategy");
-  EXPECT_EQ(refused(R"({"queues":["a"],"weights":{"a":0}})"), "weights.a");
-  EXPECT_EQ(refused(R"({"queues":["a"],"weights":{"a":-2}})"), "weights.a");
-  EXPECT_EQ(refused(R"({"queues":["a"],"concurrency":"many"})"), "concurrency");
-  EXPECT_EQ(refused(R"({"queues":["a"],"colour":1})"), "colour");
-  EXPECT_EQ(refused(R"({"queues":["a"],"starvation_prevention":{"rotation_interval":"soon"}})"),
-            "starvation_prevention.rotation_interval");
-  EXPECT_EQ(refused("[]"), "pool");
-  QuietSegment s;
-  const auto subject = [&](PoolSettings settings) {
-    const auto set = s.admin.set_pool("p", settings);
-    return set ? std::string() : set.error().subject;
-  };
-  EXPECT_EQ(subject(pool_of({})), "queues");
-  EXPECT_EQ(subject(pool_of({"a", "a"})), "queues");
-  EXPECT_EQ(subject(pool_of({"Not a name"})), "queues");
-  PoolSettings settings = pool_of({"a", "b", "c"});
-  settings.weights = {{"d", 1}};
-  EXPECT_EQ(subject(settings), "weights");
-  settings.weights = {{"a", 1000}, {"b", 1}};
-  settings.strategy = PoolStrategy::kWeighted;
-  EXPECT_EQ(subject(settings), "weights");
-  // FS_T14
-  EXPECT_EQ(subject(preventing(PoolStrategy::kStrict, 0.34)),
-            "starvation_prevention.min_dispatch_ratio");
-  EXPECT_EQ(subject(preventing(PoolStrategy::kStrict, 1.5)),
-            "starvation_prevention.min_dispatch_ratio");
-  EXPECT_EQ(s.admin.set_pool("No Name", pool_of({"a"})).error().subject, "name");
-}
-
-TEST(Pools, FS_T21_FS_G2_FS_G3_what_a_pool_is_told_is_what_it_shows) {
-  QuietSegment s;
-  const auto read = parse_pool_settings(
-      R"({"pool":{"name":"gpu","queues":["images","video"],"concurrency":4,"strategy":"weighted",
-      "weights":{"images":4,"video":2},"isolated":true,"starvation_prevention":
-      {"enabled":true,"rotation_interval":"PT45S","min_dispatch_ratio":0.1}}})");
-  ASSERT_TRUE(read.ok()) << read.error().message;
-  ASSERT_TRUE(s.admin.set_pool("gpu", read.value()).value());
-  EXPECT_EQ(
-      print_pool(s.observer.pool("gpu").value()),
-      R"({"name":"gpu","queues":["images","video"],"concurrency":4,"strategy":"weighted","weights":{"images":2,)"
-      R"("video":1},"isolated":true,"starvation_prevention":{"enabled":true,"rotation_interval":"PT45S",)"
-      R"("min_dispatch_ratio":0.1},"active_workers":0,"active_jobs":0,"waiting_jobs":0,"utilization":0,)"
-      R"("dispatched":{}})");
-  const auto plain = parse_pool_settings(R"({"queues":{"a":{"weight":3},"b":1}})");
-  EXPECT_EQ(plain->queues, (Names{"a", "b"}));
-  EXPECT_EQ(plain->strategy, PoolStrategy::kRoundRobin);
-  EXPECT_EQ(plain->starvation_prevention.rotation_interval_ms, 30'000U);
-  EXPECT_EQ(plain->starvation_prevention.min_dispatch_ratio, 0.05);
-}
-
 /// The least share that no lane asked for is no reason to refuse many queues.
 TEST(Pools, FS_T10_FS_T14_a_pool_of_128_queues_goes_around_them_all) {
   SegmentOptions options = few_slots();
@@ -418,84 +136,6 @@ TEST(Pools, FS_T10_FS_T14_a_pool_of_128_queues_goes_around_them_all) {
   settings.queues.emplace_back("one-more");
   settings.starvation_prevention = {};
   EXPECT_EQ(s.admin.set_pool("p", settings).error().subject, "queues");
-}
-
-/// A worker that fetches once and goes finds queues busy that are empty. One of them is overdue for
-/// ever.
-TEST(Pools, FS_T15_who_is_overdue_and_empty_takes_nobody_s_share) {
-  engine::PoolPolicy policy;
-  policy.strategy = engine::PoolStrategy::kStrict;
-  policy.queues = 3;
-  policy.prevents = true;
-  for (policy.round = 3; policy.round <= 24; ++policy.round) {
-    engine::PoolTurn turn(0, 0, 0);
-    unsigned passed = 0;  // dispatches since the last queue had one
-    for (int dispatch = 0; dispatch < 500; ++dispatch) {
-      bool tried = false;  // the empty one
-      for (;;) {
-        const auto choice = policy.choose(
-            turn, [&](unsigned place) { return place != 1 || !tried; },
-            [](unsigned place) { return place == 1 ? 1ULL : 0ULL; }, [](unsigned) { return 1ULL; });
-        turn = engine::PoolTurn(0, choice.done, choice.next);
-        if (choice.place == 1) {
-          ASSERT_FALSE(tried);
-          tried = true;
-          continue;
-        }
-        passed = choice.place == 2 ? 0 : passed + 1;
-        break;
-      }
-      ASSERT_LT(passed, policy.round) << "dispatch " << dispatch;
-    }
-  }
-}
-
-TEST(Pools, FS_T14_without_a_least_share_each_interval_still_serves_everybody) {
-  QuietSegment s;
-  ASSERT_TRUE(s.admin.set_pool("p", preventing(PoolStrategy::kStrict, 0)).ok());
-  fill(s, {"critical", "low"}, 30);
-  s.move_clock(1000);
-  EXPECT_EQ(shares(next(s, 25)), (std::map<std::string, int>{{"critical", 25}}));
-  s.move_clock(31'000);
-  EXPECT_EQ(next(s, 2), (Names{"low", "critical"}));
-}
-
-TEST(Pools, FS_T09_a_worker_of_a_removed_pool_is_nobody_s) {
-  QuietSegment s;
-  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"})).ok());
-  Worker worker = Worker::attach(s.segment, member_of()).value();
-  fill(s, {"a", "b"}, 2);
-  ASSERT_TRUE(worker.try_fetch(s.job).ok());
-  ASSERT_TRUE(s.admin.remove_pool("p").ok());
-  for (unsigned i = 0; i + 1 < engine::kPools; ++i)
-    ASSERT_TRUE(s.admin.set_pool("q" + std::to_string(i), pool_of({"b"})).ok());
-  for (const WorkerPoolInfo& pool : s.observer.pools()) {
-    EXPECT_EQ(pool.active_workers, 0U) << pool.name;
-    EXPECT_EQ(pool.active_jobs, 0U) << pool.name;
-  }
-  // Its place is taken only once it has gone.
-  EXPECT_EQ(s.admin.set_pool("last", pool_of({"b"})).error().code, Code::kSegmentFull);
-  Job other;
-  EXPECT_EQ(worker.try_fetch(other).code(), Code::kNotFound);
-  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"b"})).ok());  // its own, made again
-  ASSERT_TRUE(worker.try_fetch(other).ok());
-  EXPECT_EQ(other.queue(), "b");
-  ASSERT_TRUE(worker.ack(other).ok());
-  ASSERT_TRUE(worker.ack(s.job).ok());
-  ASSERT_TRUE(s.admin.remove_pool("p").ok());
-  { const Worker gone = std::move(worker); }
-  EXPECT_TRUE(s.admin.set_pool("last", pool_of({"b"})).ok());
-}
-
-TEST(Pools, FS_H1_a_descriptor_of_events_is_no_worker_and_follows_the_pool) {
-  QuietSegment s;
-  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"})).ok());
-  Worker worker = Worker::attach(s.segment, member_of()).value();
-  pollfd readable{worker.event_fd().value(), POLLIN, 0};
-  EXPECT_EQ(s.observer.pool("p")->active_workers, 1U);
-  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"b"})).ok());
-  s.put(2, "b");
-  EXPECT_EQ(::poll(&readable, 1, 30'000), 1);
 }
 
 TEST(Pools, FS_T12_a_deep_queue_that_gives_nothing_holds_nobody_up) {
@@ -554,16 +194,6 @@ TEST(Pools, FS_T04_a_queue_that_is_empty_is_left_alone_after_one_look) {
   fill(s, {"b"}, 1);
   EXPECT_FALSE(is_quiet("b"));
   EXPECT_EQ(next(s), "b");
-}
-
-TEST(Pools, all_pools_may_be_taken_and_given_back) {
-  QuietSegment s;
-  for (unsigned i = 0; i < engine::kPools; ++i)
-    ASSERT_TRUE(s.admin.set_pool("p" + std::to_string(i), pool_of({"a"})).value());
-  EXPECT_EQ(s.admin.set_pool("one-more", pool_of({"a"})).error().code, Code::kSegmentFull);
-  ASSERT_TRUE(s.admin.remove_pool("p7").ok());
-  EXPECT_TRUE(s.admin.set_pool("one-more", pool_of({"a"})).value());
-  EXPECT_EQ(s.observer.pools().size(), engine::kPools);
 }
 
 }  // namespace
