@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each tenant sees its own jobs."""
+
+import json
+
+from gateways import OnGateway
+
+
+class Jobs(OnGateway):
+    def test_tenants_do_not_see_each_other(self):
+        a, b = {"X-OJS-Tenant": "a"}, {"X-OJS-Tenant": "b"}
+        job = self.put_job(headers=a)
+        self.assertEqual(job["meta"]["tenant_id"], "a")
+        self.call("GET", "jobs/" + job["id"], expect=404, headers=b)
+        self.call("DELETE", "jobs/" + job["id"], expect=404, headers=b)
+        fetch = {"queues": [self.queue]}
+        self.assertEqual(self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"], [])
+        self.assertEqual(len(self.call("POST", "workers/fetch", fetch, headers=a).json["jobs"]), 1)
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=404, headers=b)
+        beat = {"worker_id": self.queue + "-b", "active_jobs": [job["id"]], "visibility_timeout_ms": 600_000}
+        self.assertEqual(self.call("POST", "workers/heartbeat", beat, headers=b).json["jobs_extended"], [])
+        listed = f"admin/jobs?queue={self.queue}"
+        self.assertEqual(self.call("GET", listed, headers=b).json["items"], [])
+        self.assertEqual(len(self.call("GET", listed, headers=a).json["items"]), 1)
+        self.call("GET", listed + "&tenant=a", expect=404, headers=b)
+        self.call("GET", "admin/tenants/a/jobs", expect=404, headers=b)
+        self.call("GET", "admin/tenants/a/jobs?tenant=b", expect=404)
+        self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200, headers=a)
+        # what others have in front is passed over
+        self.put_job(headers=a, priority=0)
+        last = self.put_job(headers=b, priority=9)
+        fetched = self.call("POST", "workers/fetch", fetch, headers=b).json["jobs"]
+        self.assertEqual([each["id"] for each in fetched], [last["id"]])
+        self.enqueue(400, headers=a, meta={"tenant_id": "b"})
+        for wrong in ("two words", ".b", "b/c"):
+            self.enqueue(400, meta={"tenant_id": wrong})
+            self.enqueue(400, headers={"X-OJS-Tenant": wrong})
+        self.enqueue(400, meta={"tenant_id": ""})
+
+    def test_a_tenants_jobs_are_chosen_as_all_jobs_are(self):
+        tenant = "t-" + self.queue
+        for state in ("available", "cancelled"):
+            job = self.put_job(headers={"X-OJS-Tenant": tenant}, type="chosen." + state)
+            if state == "cancelled":
+                self.call("DELETE", "jobs/" + job["id"], expect=200)
+        listed = f"admin/tenants/{tenant}/jobs"
+        for query, count in (("", 2), ("?state=cancelled", 1), ("?state=active", 0), ("?type=chosen.available", 1),
+                             (f"?queue={self.queue}", 2), ("?queue=none", 0), ("?per_page=1", 2)):
+            self.assertEqual(self.call("GET", listed + query, expect=200).json["pagination"]["total"], count, query)
+        self.call("GET", listed + "?state=bogus", expect=400)
+
+    def test_a_tenant_sees_its_own_part_of_a_queue(self):
+        mine, others = {"X-OJS-Tenant": "mine"}, {"X-OJS-Tenant": "others"}
+        for headers, jobs in ((mine, 1), (others, 2)):
+            for _ in range(jobs):
+                self.put_job(headers=headers)
+        self.call("PUT", f"admin/queues/{self.queue}/config",
+                  {"backpressure": {"tenant_bounds": {"mine": {"max_depth": 9}, "others": {"max_depth": 8}}}}, expect=200)
+        for path in ("queues/" + self.queue, f"queues/{self.queue}/stats"):
+            self.assertEqual(self.call("GET", path, expect=200).json["queue"]["available"], 3)
+            seen = self.call("GET", path, expect=200, headers=mine)
+            self.assertEqual((seen.json["queue"]["available"], seen.json["queue"]["depth"]), (1, 1))
+            self.assertNotIn("others", json.dumps(seen.json))
+        self.assertEqual(self.call("GET", f"queues/{self.queue}/priority-stats", headers=mine).json["total"], 1)
