@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that a limit holds back: what happens to them meanwhile, and which is let go first.
+
+#include "tests/unit/engine/at_access.hpp"
+#include "tests/unit/engine/limits/limited_jobs.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+TEST_F(Limits, a_key_holds_jobs_of_several_queues_back_and_lets_the_one_go_that_somebody_wants) {
+  put("k", 1, 2, "a");
+  hold("a");
+  const std::string a = put("k", 1, 0, "a"), b = put("k", 1, 3, "b");
+  EXPECT_EQ(hold("a"), "");
+  EXPECT_EQ(hold("b"), "");
+  ASSERT_TRUE(s.admin.set_queue("a", {{}, {}, true}).ok());  // paused: no lane takes its best
+  ack(0);
+  EXPECT_EQ(hold("b"), b);
+  ASSERT_TRUE(s.admin.set_queue("a", {{}, {}, false}).ok());
+  EXPECT_EQ(hold("a"), "");
+  ack(1);
+  EXPECT_EQ(hold("a"), a);
+}
+
+TEST_F(Limits, held_back_jobs_are_cancelled_expire_and_are_reprioritised_like_others) {
+  put("k", 1);
+  hold();
+  const std::string cancelled = put("k", 1), raised = put("k", 1, 3), first = put("k", 1, 2);
+  const JobLimit limit{"k", at_once(1)};
+  JobSpec expiring = spec_of(0);
+  expiring.limit = &limit;
+  expiring.expires_at_ms = s.now_ms() + kMinute;
+  const std::string expired = s.put(expiring);
+  EXPECT_EQ(hold(), "");
+  EXPECT_TRUE(s.producer.cancel(cancelled).ok());
+  EXPECT_TRUE(s.producer.reprioritize(raised, 1).ok());
+  s.pass(2 * kMinute);
+  EXPECT_EQ(s.state_of(expired), State::kDiscarded);
+  ack(0);
+  EXPECT_EQ(hold(), raised);
+  ack(1);
+  EXPECT_EQ(hold(), first);
+  EXPECT_EQ(s.queue().depth, 0U);
+}
+
+TEST_F(Limits, whoever_was_let_go_and_is_cancelled_leaves_his_place_to_the_next) {
+  put("k", 1);
+  hold();
+  const std::string second = put("k", 1), third = put("k", 1);
+  EXPECT_EQ(hold(), "");
+  ack(0);  // lets the second go
+  EXPECT_TRUE(s.producer.cancel(second).ok());
+  EXPECT_EQ(hold(), third);
+}
+
+TEST_F(Limits, a_held_back_job_is_cancelled_without_leaving_the_backlog_of_a_pool) {
+  PoolSettings least_loaded;
+  least_loaded.queues = {"default"};
+  least_loaded.strategy = PoolStrategy::kLeastLoaded;
+  ASSERT_TRUE(s.admin.set_pool("p", least_loaded).ok());
+  put("a", 1);
+  const std::string parked = put("a", 1);
+  s.put(2);
+  EXPECT_NE(hold(), "");
+  EXPECT_NE(hold(), "");
+  EXPECT_EQ(hold(), "");
+  const std::uint32_t queue = s.store().find_queue("default");
+  EXPECT_EQ(s.store().backlogs[queue].load(), 0U);
+  ASSERT_TRUE(s.producer.cancel(parked).ok());
+  EXPECT_EQ(s.store().backlogs[queue].load(), 0U);
+}
+
+TEST_F(Limits, a_retry_asks_its_limit_again) {
+  put("k", 1);
+  hold();
+  EXPECT_TRUE(workers[0].nack(held[0], failure()).ok());
+  const std::string other = put("k", 1);
+  EXPECT_EQ(hold(), other);
+  s.pass(kHour);
+  s.pass(0);
+  EXPECT_LE(limit("k").active, 1U);
+}
+
+TEST_F(Limits, a_lot_gives_the_job_first_that_has_risen_the_most) {
+  AgingSettings aging;
+  aging.preset = "ojs";
+  aging.interval_ms = kMinute;
+  ASSERT_TRUE(s.admin.set_queue("default", {.aging = aging}).ok());
+  const std::string first = put("k", 1);
+  ASSERT_EQ(hold(), first);
+  const std::string old = put("k", 1, 4);
+  EXPECT_EQ(hold(), "") << "it waits in the lot";
+  s.move_clock(5 * kMinute);
+  const std::string fresh = put("k", 1, 0);
+  ack(0);
+  EXPECT_EQ(hold(), old) << "4 - 5 is better than 0";
+  ack(1);
+  EXPECT_EQ(hold(), fresh);
+}
+
+/// Another process puts the head of the lot's ring back to a dead hint, as often as a lane moves it.
+TEST_F(Limits, a_lot_of_an_ageing_queue_whose_ring_goes_in_circles_keeps_no_lane) {
+  AgingSettings aging;
+  aging.preset = "ojs";
+  ASSERT_TRUE(s.admin.set_queue("default", {.aging = aging}).ok());
+  const std::string first = put("k", 1);
+  ASSERT_EQ(hold(), first);
+  const std::string gone = put("k", 1, 4);
+  EXPECT_EQ(hold(), "") << "it waits in the lot";
+  ASSERT_TRUE(s.producer.cancel(gone).ok());
+  const std::uint32_t lot =
+      engine::find_lot(s.store(), s.store().limit_keys[engine::find_limit(s.store(), "k")],
+                       s.store().find_queue("default"));
+  shm::Word& head = s.segment.attachment()
+                        ->segment()
+                        .ring(shm::Rings::find(s.store().lots[lot].rings, engine::normal_ring(4)))
+                        .head;
+  const std::uint64_t before = head.load(), longest = s.actor().rings().longest_search();
+  std::uint64_t moves = 0;
+  {
+    const AtAccess again([&](shm::Access access, shm::Point, const void* word) {
+      if (access != shm::Access::kWritten || word != head.address() || head.load() == before)
+        return;
+      if (++moves <= longest) head.store(before, shm::Point::kNone);
+    });
+    ack(0);
+  }
+  EXPECT_GT(moves, 1U);
+  EXPECT_LE(moves, longest);
+  const std::string next = put("k", 1);
+  EXPECT_EQ(hold(), next);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
