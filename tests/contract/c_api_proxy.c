@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C ABI's work for many clients on one handle. Included by c_api_settings.c.
+// The C ABI's work for many clients on one handle. Included by c_api_test.c.
 
 static uint64_t fence_in(const char* jobs) {
   const char* at = strstr(jobs, "\"fence\":");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C ABI's settings of queues and what it tells of them. Included by c_api_test.c.
+// The C ABI's settings of queues, limits and pools. Included by c_api_test.c.
+
 static int the_order_within_a_queue(void) {
   room here;
   const char *aging = "{\"aging\":{\"interval\":\"PT30S\"}}",
@@ -127,168 +128,6 @@ static int limits_of_keys(void) {
   return close_room(&here, "limits");
 }
 
-static int crons(void) {
-  room here;
-  char id[37];
-  uint64_t times[3];
-  const char *nightly =
-                 "{\"name\":\"nightly\",\"cron\":\"30 2 * * *\",\"timezone\":\"UTC\","
-                 "\"type\":\"report.make\",\"options\":{\"queue\":\"default\"}}",
-             *inside =
-                 "{\"name\":\"nightly\",\"expression\":\"@daily\",\"overlap_policy\":\"allow\","
-                 "\"job_template\":{\"type\":\"report.other\",\"args\":[1]}}",
-             *wrong = "{\"name\":\"nightly\",\"cron\":\"61 * * * *\",\"type\":\"a\"}";
-  CHECK(open_room(&here, "crons", NULL));
-  CHECK(ojs_shm_set_cron(here.admin, nightly, strlen(nightly)) == 1);
-  CHECK_OK(here.admin, ojs_shm_trigger_cron(here.admin, "nightly", id));
-  CHECK(ojs_shm_trigger_cron(here.admin, "nightly", id) == OJS_SHM_E_WRONG_STATE);
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK(same(fields_of(here.job).id, id));
-  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
-  CHECK(ojs_shm_set_cron(here.admin, inside, 0) == 0);
-  CHECK_OK(here.observer, ojs_shm_cron(here.observer, "nightly", here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"run_count\":1") != NULL);
-  CHECK(strstr(here.text, "\"job_template\":{\"type\":\"report.other\"") != NULL);
-  CHECK_OK(here.admin, ojs_shm_enable_cron(here.admin, "nightly", 0));
-  CHECK_OK(here.observer, ojs_shm_crons(here.observer, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"next_run_at\":null") != NULL);
-  CHECK(ojs_shm_set_cron(here.admin, wrong, 0) == OJS_SHM_E_INVALID);
-  CHECK_OK(here.admin, ojs_shm_remove_cron(here.admin, "nightly"));
-  CHECK(ojs_shm_remove_cron(here.admin, "nightly") == OJS_SHM_E_NOT_FOUND);
-  CHECK(ojs_shm_cron(here.observer, "nightly", here.text, sizeof here.text) == OJS_SHM_E_NOT_FOUND);
-  CHECK(ojs_shm_cron_times("@hourly", NULL, 1767571200000U, times, 3) == 3);
-  CHECK(times[0] == 1767574800000U && times[2] == 1767582000000U);
-  CHECK(ojs_shm_cron_times("@hourly", "EST", 0, times, 3) == OJS_SHM_E_INVALID);
-  return close_room(&here, "crons");
-}
-
-static int workflows(void) {
-  room here;
-  char id[37];
-  const char *chain =
-                 "{\"type\":\"chain\",\"steps\":[{\"type\":\"a\",\"args\":[]},{\"type\":\"b\","
-                 "\"args\":[]}]}",
-             *empty = "{\"type\":\"chain\",\"steps\":[]}";
-  CHECK(open_room(&here, "workflows", NULL));
-  CHECK(ojs_shm_create_workflow(here.producer, empty, 0, id) == OJS_SHM_E_INVALID);
-  CHECK_OK(here.producer, ojs_shm_create_workflow(here.producer, chain, strlen(chain), id));
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK_OK(here.job, ojs_shm_workflow_id(here.job, here.text, sizeof here.text));
-  CHECK(strcmp(here.text, id) == 0);
-  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, "{\"n\":1}", 0));
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK(ojs_shm_last_checkpoint(here.job, here.text, sizeof here.text) == 0);
-  CHECK_OK(here.worker, ojs_shm_checkpoint(here.worker, here.job, "[7]", 0));
-  CHECK(ojs_shm_checkpoint(here.worker, here.job, "[", 1) == OJS_SHM_E_INVALID);
-  CHECK(ojs_shm_last_checkpoint(here.job, here.text, sizeof here.text) == 3);
-  CHECK(strcmp(here.text, "[7]") == 0);
-  CHECK_OK(here.job, ojs_shm_parent_results(here.job, here.text, sizeof here.text));
-  CHECK(strcmp(here.text, "[{\"n\":1}]") == 0);
-  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
-  CHECK_OK(here.observer, ojs_shm_workflow(here.observer, id, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"state\":\"completed\"") != NULL);
-  CHECK(ojs_shm_cancel_workflow(here.producer, id) == OJS_SHM_E_WRONG_STATE);
-  CHECK(ojs_shm_workflow(here.observer, "none", here.text, sizeof here.text) ==
-        OJS_SHM_E_NOT_FOUND);
-  CHECK_OK(here.observer,
-           ojs_shm_workflows(here.observer, "completed", here.text, sizeof here.text));
-  CHECK(strstr(here.text, id) != NULL);
-  CHECK(ojs_shm_workflows(here.observer, "odd", here.text, sizeof here.text) == OJS_SHM_E_INVALID);
-  return close_room(&here, "workflows");
-}
-
-static int unique_jobs(void) {
-  room here;
-  ojs_shm_job_spec job = spec_at("once", 1);
-  ojs_shm_error detail = {0};
-  char id[OJS_SHM_ID_SIZE], other[OJS_SHM_ID_SIZE];
-  CHECK(open_room(&here, "unique", NULL));
-  job.unique = "{\"keys\":[\"type\"]} and more";
-  job.unique_size = 17;
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK(ojs_shm_last_deduplicated(here.producer, 0) == 0);
-  CHECK(ojs_shm_enqueue(here.producer, &job, other) == OJS_SHM_E_DUPLICATE);
-  detail.struct_size = sizeof detail;
-  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
-  CHECK(strcmp(detail.subject, id) == 0 && strcmp(detail.state, "available") == 0);
-  job.unique = "{\"keys\":[\"type\"],\"on_conflict\":\"ignore\"}";
-  job.unique_size = 0;
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, other));
-  CHECK(ojs_shm_last_deduplicated(here.producer, 0) == 1 && strcmp(id, other) == 0);
-  job.unique = "{\"keys\":[\"argz\"]}";
-  CHECK(ojs_shm_enqueue(here.producer, &job, other) == OJS_SHM_E_INVALID);
-  return close_room(&here, "unique");
-}
-
-static int results_in_time(void) {
-  room here;
-  ojs_shm_job_spec job = spec("kept");
-  ojs_shm_error detail = {0};
-  ojs_shm_retry retry = {0};
-  ojs_shm_failure failure = {0};
-  ojs_shm_job_filter filter = {0};
-  ojs_shm_bulk_report report = {0};
-  char id[OJS_SHM_ID_SIZE];
-  report.struct_size = sizeof report;
-  CHECK(open_room(&here, "results", NULL));
-  job.result_ttl_s = 3600;
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK_OK(here.producer, ojs_shm_get(here.producer, id, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "result_ttl") == NULL);  // its flag is missing
-  CHECK_OK(here.producer, ojs_shm_cancel(here.producer, id, NULL, 0));
-  job.flags |= OJS_SHM_JOB_HAS_RESULT_TTL;
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, "7", 0));
-  CHECK_OK(here.producer, ojs_shm_get(here.producer, id, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"result\":7") != NULL &&
-        strstr(here.text, "\"result_ttl\":3600") != NULL);
-  CHECK(strstr(here.text, "\"result_expires_at\":\"2") != NULL);
-  job.result_ttl_s = 0;
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, "7", 0));
-  CHECK_OK(here.producer, ojs_shm_wait(here.producer, id, -1, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"result\":") == NULL &&
-        strstr(here.text, "\"result_pruned\":true") != NULL);
-  job.result_ttl_s = -2;
-  CHECK(ojs_shm_enqueue(here.producer, &job, id) == OJS_SHM_E_INVALID);
-  detail.struct_size = sizeof detail;
-  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
-  CHECK(strcmp(detail.subject, "result_ttl") == 0);
-  CHECK(ojs_shm_get(here.producer, "01961234-5678-7abc-8def-0123456789ab", NULL, 0) ==
-        OJS_SHM_E_NOT_FOUND);
-  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
-  CHECK(strcmp(detail.state, "") == 0);
-
-  job.result_ttl_s = -1;
-  retry.struct_size = sizeof retry;
-  retry.flags = OJS_SHM_RETRY_DEAD_LETTER;
-  job.retry = &retry;
-  failure.struct_size = sizeof failure;
-  failure.flags = OJS_SHM_FAILURE_NOT_RETRYABLE;
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK_OK(here.worker, ojs_shm_nack(here.worker, here.job, &failure, NULL));
-  CHECK_OK(here.admin, ojs_shm_dead_drop(here.admin, id));
-  CHECK(ojs_shm_get(here.producer, id, NULL, 0) == OJS_SHM_E_NOT_FOUND);
-  CHECK_OK(here.producer, ojs_shm_last_error_detail(here.producer, &detail));
-  CHECK(strcmp(detail.state, "gone") == 0 && strstr(detail.message, "is gone") != NULL);
-
-  job.retry = NULL;
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK(ojs_shm_drop(here.admin, id) == OJS_SHM_E_WRONG_STATE);
-  CHECK_OK(here.producer, ojs_shm_cancel(here.producer, id, NULL, 0));
-  filter.struct_size = sizeof filter;
-  filter.ended_from_ms = 1;
-  filter.error_type = "none";
-  CHECK_OK(here.admin, ojs_shm_bulk(here.admin, OJS_SHM_BULK_DROP, &filter, &report));
-  CHECK(report.matched == 0);
-  CHECK_OK(here.admin, ojs_shm_drop(here.admin, id));
-  CHECK(ojs_shm_drop(here.admin, id) == OJS_SHM_E_NOT_FOUND);
-  return close_room(&here, "results");
-}
-
 static int pools_of_workers(void) {
   room here;
   ojs_shm_worker* worker = NULL;
@@ -365,35 +204,6 @@ static int registered_workers(void) {
   return close_room(&here, "registered");
 }
 
-static int an_export_goes_into_another_segment(void) {
-  room from, to;
-  ojs_shm_job_spec job = spec("moved");
-  ojs_shm_import_report report;
-  char id[OJS_SHM_ID_SIZE];
-  FILE* file = tmpfile();
-  CHECK(file != NULL && open_room(&from, "from", NULL) && open_room(&to, "to", NULL));
-  memset(&report, 0, sizeof report);
-  report.struct_size = sizeof report;
-  CHECK_OK(from.producer, ojs_shm_enqueue(from.producer, &job, id));
-  CHECK(ojs_shm_export(from.segment, fileno(file)) >= 2);
-  rewind(file);
-  CHECK_OK(NULL, ojs_shm_import(to.segment, fileno(file), &report));
-  CHECK(report.jobs == 1 && report.existing == 0 && report.refused == 0);
-  CHECK_OK(to.worker, ojs_shm_fetch(to.worker, to.job, 0));
-  CHECK(same(fields_of(to.job).id, id));
-  rewind(file);
-  CHECK_OK(NULL, ojs_shm_import(to.segment, fileno(file), &report));
-  CHECK(report.jobs == 0 && report.existing == 1);
-  CHECK(fputs("no job\n", file) >= 0 && fflush(file) == 0);
-  rewind(file);
-  CHECK(ojs_shm_import(to.segment, fileno(file), &report) == OJS_SHM_E_INVALID);
-  CHECK(report.refused == 1 && report.existing == 1);
-  CHECK(ojs_shm_export(from.segment, -1) == OJS_SHM_E_INTERNAL);
-  CHECK(ojs_shm_import(to.segment, -1, NULL) == OJS_SHM_E_INTERNAL);
-  CHECK(fclose(file) == 0);
-  return close_room(&from, "from") && close_room(&to, "to");
-}
-
 static int a_full_queue_says_how_full_and_may_be_waited_for(void) {
   room here;
   ojs_shm_error detail;
@@ -447,88 +257,6 @@ static int a_full_queue_says_how_full_and_may_be_waited_for(void) {
   return close_room(&here, "full");
 }
 
-static int events_and_waits(void) {
-  room here;
-  ojs_shm_events* events = NULL;
-  ojs_shm_job_spec job = spec_at("told", 3);
-  char id[OJS_SHM_ID_SIZE], wanted[128];
-  CHECK(open_room(&here, "told", NULL));
-  CHECK(ojs_shm_events_open(here.segment, 4, &events) == OJS_SHM_E_STALE_VERSION && events == NULL);
-  CHECK_OK(NULL, ojs_shm_events_open(here.segment, OJS_SHM_EVENTS_AT_ONCE, &events));
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) == OJS_SHM_E_EMPTY);
-  ojs_shm_bulk_report bulk = {.struct_size = sizeof bulk};
-  ojs_shm_job_filter none = {.struct_size = sizeof none, .tenant = "nobody"};
-  CHECK_OK(here.admin, ojs_shm_bulk(here.admin, OJS_SHM_BULK_CANCEL, &none, &bulk));
-  CHECK(bulk.matched == 0 && bulk.done == 0 && bulk.skipped == 0);
-  CHECK_OK(here.observer, ojs_shm_page(here.observer, NULL, OJS_SHM_ORDER_PRIORITY, 1, 0, here.text,
-                                       sizeof here.text));
-  CHECK(strstr(here.text, id) != NULL && strstr(here.text, "\"total\":1,\"more\":false}") != NULL);
-  CHECK_OK(here.observer, ojs_shm_page(here.observer, &none, OJS_SHM_ORDER_CREATED, 0, 7, here.text,
-                                       sizeof here.text));
-  CHECK(strcmp(here.text, "{\"jobs\":[],\"total\":0,\"more\":false}") == 0);
-  CHECK(ojs_shm_page(here.observer, NULL, 3, 1, 0, NULL, 0) == OJS_SHM_E_INVALID);
-  CHECK(ojs_shm_bulk(here.admin, 9, NULL, NULL) == OJS_SHM_E_INVALID);
-  CHECK_OK(here.admin, ojs_shm_set_strict_envelopes(here.admin, 1));
-  CHECK_OK(here.admin, ojs_shm_set_events(here.admin, 1));
-  CHECK_OK(here.producer, ojs_shm_reprioritize(here.producer, id, 0, NULL));
-  CHECK(ojs_shm_next_event(events, NULL, 0) > 0);
-  CHECK_OK(events, ojs_shm_last_text(events, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"type\":\"priority.changed\"") != NULL &&
-        strstr(here.text, id) != NULL);
-  CHECK(strstr(here.text, "\"previous_priority\":3,\"new_priority\":0") != NULL);
-  CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) == OJS_SHM_E_EMPTY);
-  CHECK(ojs_shm_events_lost(events) == 0);
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK_OK(here.observer, ojs_shm_census(here.observer, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"totals\":{\"enqueued\":") != NULL);
-  CHECK_OK(here.observer, ojs_shm_waits(here.observer, here.text, sizeof here.text));
-  snprintf(wanted, sizeof wanted,
-           "[{\"queue\":\"default\",\"priority\":0,\"from_enqueue\":{\"count\":1,\"sum_ms\":");
-  CHECK(strncmp(here.text, wanted, strlen(wanted)) == 0);
-  CHECK(strstr(here.text, "\"from_available\":{\"count\":1,\"sum_ms\":") != NULL);
-  CHECK(strstr(here.text, "\"runs\":{\"count\":") != NULL);
-  CHECK_OK(here.observer, ojs_shm_recent(here.observer, 1, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"from\":\"available\",\"to\":\"active\"}]") != NULL &&
-        strstr(here.text, id) != NULL);
-  CHECK(ojs_shm_close(events) == OJS_SHM_OK);
-  return close_room(&here, "told");
-}
-
-static int what_goes(void) {
-  room here;
-  char id[OJS_SHM_ID_SIZE], cron[16];
-  ojs_shm_job_spec job = spec("any");
-  const char daily[] = "{\"name\":\"daily\",\"cron\":\"@daily\",\"type\":\"any\"}";
-  CHECK(open_room(&here, "goes", NULL));
-  CHECK_OK(here.admin, ojs_shm_set_dead_retention(here.admin, 86400000, OJS_SHM_AS_IT_IS));
-  CHECK_OK(here.observer, ojs_shm_stats(here.observer, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"dead_max_age_ms\":86400000,\"dead_max_count\":10000") != NULL);
-  CHECK_OK(here.admin, ojs_shm_set_dead_retention(here.admin, OJS_SHM_AS_IT_IS, 0));
-  CHECK_OK(here.observer, ojs_shm_stats(here.observer, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"dead_max_age_ms\":86400000,\"dead_max_count\":0") != NULL);
-  CHECK_OK(here.admin, ojs_shm_set_maintenance(here.admin, 1, "moving"));
-  CHECK_OK(here.observer, ojs_shm_stats(here.observer, here.text, sizeof here.text));
-  CHECK(strstr(here.text, "\"maintenance\":{\"enabled\":true,\"reason\":\"moving\"") != NULL);
-  CHECK_OK(here.admin, ojs_shm_set_maintenance(here.admin, 0, NULL));
-  CHECK(ojs_shm_delete_queue(here.admin, "default", OJS_SHM_DELETE_QUEUE_REJECT) ==
-        OJS_SHM_E_NOT_FOUND);
-  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
-  CHECK(ojs_shm_delete_queue(here.admin, "default", 2) == OJS_SHM_E_INVALID);
-  CHECK(ojs_shm_delete_queue(here.admin, "default", OJS_SHM_DELETE_QUEUE_REJECT) ==
-        OJS_SHM_E_WRONG_STATE);
-  CHECK(ojs_shm_delete_queue(here.admin, "default", OJS_SHM_DELETE_QUEUE_DISCARD) == 1);
-  CHECK(ojs_shm_queue(here.observer, "default", here.text, sizeof here.text) ==
-        OJS_SHM_E_NOT_FOUND);
-  CHECK(ojs_shm_set_cron(here.admin, daily, 0) == 1);
-  CHECK_OK(here.admin, ojs_shm_trigger_cron(here.admin, "daily", id));
-  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
-  CHECK(ojs_shm_cron_name(here.job, cron, sizeof cron) == 5 && strcmp(cron, "daily") == 0);
-  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
-  CHECK(ojs_shm_cron_name(here.job, cron, sizeof cron) == 0);
-  return close_room(&here, "goes");
-}
-
 static int names_of_priorities(void) {
   room here;
   char id[OJS_SHM_ID_SIZE], text[16];
@@ -559,5 +287,3 @@ static int names_of_priorities(void) {
   CHECK(ojs_shm_default_priority(here.observer, "alert", &priority) == OJS_SHM_E_NOT_FOUND);
   return close_room(&here, "names");
 }
-
-#include "c_api_proxy.c"
