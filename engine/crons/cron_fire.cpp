@@ -26,6 +26,7 @@ static NewJob job_of(const Store& store, const CronTemplate& from, std::uint64_t
   job.queue = s.queue;
   job.rank = rank_of_ring(s.control.ring());
   job.expires_at = s.expires_at == 0 ? 0 : now + s.expires_at;
+  job.times = s.times;
   job.timeout_ms = s.timeout_ms;
   job.lease_ms = s.lease_ms;
   job.pending = s.policy.has(Policy::kBornPending);

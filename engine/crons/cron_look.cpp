@@ -68,7 +68,8 @@ std::optional<CronTemplate> read_template(const Store& store, std::uint32_t slot
   s.limits = r.limits.get();
   s.attempt = r.attempt.get();
   s.policy = r.flags();
-  s.expires_at = r.expires_at.get();
+  if (r.timed()) s.times = read_times(r.own_times());
+  s.expires_at = r.timed() ? r.own_times().expires_at.get() : r.expires_at.get();
   s.created_at = r.created_at.get();
   s.timeout_ms = r.timeout_ms.get();
   s.lease_ms = r.lease_ms.get();

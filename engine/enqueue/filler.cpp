@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/enqueue/filler.hpp"
 
+#include "engine/tables/own_times.hpp"
+
 namespace ojs_shm::engine {
 
 using shm::Point;
@@ -20,6 +22,19 @@ namespace {
   annex.cron_life.set(spec.cron_life);
   // NO CRASH POINT: the slot is held exclusively
   job.signals.store(spec.bits, Point::kNone);
+}
+
+/// Behind the annex.
+[[gnu::noinline]] void write_times(const NewTimes& spec, JobRecord& job) {
+  OwnTimes& times = job.own_times();
+  times.expires_at.set(job.expires_at.get());
+  times.enqueue_ttl_s.set(spec.enqueue_ttl_s);
+  times.total_timeout_s.set(spec.total_timeout_s);
+  times.grace_s.set(spec.grace_s);
+  times.reserved.set(0);
+  // NO CRASH POINT: the slot is held exclusively
+  job.signals.store(job.signals.load() | kOwnTimes, Point::kNone);
+  set_end(job, false);
 }
 
 }  // namespace
@@ -83,6 +98,7 @@ Outcome Filler::fill(const Spec& spec, const JobForm& form, std::uint32_t slot, 
   }
   if constexpr (!kPlain) {
     if (spec.annex != nullptr) write_annex(*spec.annex, job);
+    if (spec.times.any()) write_times(spec.times, job);
     if (spec.id) return slots_.add_id(id, slot);
   }
   return Outcome::kOk;

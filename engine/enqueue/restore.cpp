@@ -5,6 +5,7 @@
 
 #include "engine/enqueue/filler.hpp"
 #include "engine/limits/limit_turn.hpp"
+#include "engine/tables/own_times.hpp"
 
 namespace ojs_shm::engine {
 
@@ -17,6 +18,7 @@ bool waits(const PastJob& past) { return !is_finished(slot_state(past.state)); }
 
 Policy past_policy(const PastJob& past, Policy fresh) {
   fresh = past.previous ? fresh.with_previous(slot_state(*past.previous)) : fresh;
+  if (past.expired) fresh = fresh.with_previous(static_cast<unsigned>(past.time_up));
   return {fresh.word | (past.expired ? Policy::kExpired : 0) | (past.dead ? Policy::kDead : 0)};
 }
 
@@ -113,6 +115,7 @@ Outcome Filler::remember(const PastJob& past, std::uint32_t slot, JobRecord& job
   }
   // NO CRASH POINT: the slot is held exclusively; its record is judged by the control word
   job.signals.store(signals.word, Point::kNone);
+  if (job.timed()) set_end(job, past.attempt != 0);
   // what has not ended has none
   const std::string_view result = waits(past) ? std::string_view() : past.result;
   for (const auto& [text, block, length] :

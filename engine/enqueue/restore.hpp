@@ -8,6 +8,7 @@
 #include "engine/moves/report.hpp"
 #include "engine/moves/state.hpp"
 #include "engine/tables/new_job.hpp"
+#include "engine/tables/own_times.hpp"
 
 namespace ojs_shm::engine {
 
@@ -20,6 +21,7 @@ struct PastJob {
   std::optional<JobState> previous;  ///< of a cancelled one
   std::uint16_t attempt = 0;
   bool expired = false;
+  TimeUp time_up = TimeUp::kExpired;  ///< of an expired one
   bool dead = false;        ///< stands in the dead letters
   std::uint64_t fence = 0;  ///< its fences go on behind this one
   std::uint64_t created_at = 0, available_at = 0, started_at = 0, finished_at = 0;

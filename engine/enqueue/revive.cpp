@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/enqueue/filler.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/tables/patience.hpp"
 #include "shm/parking.hpp"
 
@@ -26,6 +27,19 @@ Outcome Filler::retry(JobId id, Lost which, JobState& found) {
   return Outcome::kBusy;
 }
 
+namespace {
+
+/// What is over already holds no longer.
+void forget_past_ends(JobRecord& job, std::uint64_t now) {
+  OwnTimes& times = job.own_times();
+  if (times.expires_at.get() <= now) times.expires_at.set(0);
+  if (enqueue_ttl_end(job) <= now) times.enqueue_ttl_s.set(0);
+  if (total_end(job) <= now) times.total_timeout_s.set(0);
+  set_end(job, false);
+}
+
+}  // namespace
+
 /// The second half of retry(). Its intent says so before the job changes, and a repair comes here
 /// again: what has been cleared could not be brought back. One that had expired never does again.
 void Filler::revive(std::uint32_t slot, JobRecord& job, Control held) {
@@ -40,6 +54,7 @@ void Filler::revive(std::uint32_t slot, JobRecord& job, Control held) {
   withdraw_report(job);
   job.attempt.set(0);
   job.finished_at.set(0);
+  if (job.timed()) forget_past_ends(job, now);
   if (job.expires_at.get() <= now) job.expires_at.set(0);
   job.policy.set(job.flags().with_previous(0).word & ~(Policy::kDead | Policy::kExpired));
   // Its workflow has counted it as failed: from now on it is a job of its own.

@@ -45,7 +45,8 @@ Outcome Changer::cancel(JobId id, JobState& found) {
 void Changer::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
-  job.policy.set(job.flags().with_previous(before).word);
+  // A death may have left the marks of an end that was undone.
+  job.policy.set(job.flags().with_previous(before).word & ~(Policy::kDead | Policy::kExpired));
   job.finished_at.set(now);
   constexpr Move kWaiting = *move_of(Event::kCancel, kSlotAvailable),
                  kAtWork = *move_of(Event::kCancel, kSlotActive);

@@ -44,7 +44,8 @@ class Changer : protected Holder {
   /// seen that lies ahead. `forbids_retry`: as Supervisor's.
   std::uint64_t end_leases(std::uint32_t begin, std::uint32_t end, std::uint64_t now,
                            std::uint32_t& ended, RetryRule forbids_retry = nullptr);
-  void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now);
+  void end_expired(std::uint32_t slot, JobRecord& job, Control held, std::uint64_t now,
+                   unsigned before = kSlotAvailable);
 
   WaitMeter waits_;
 
@@ -54,6 +55,7 @@ class Changer : protected Holder {
   Outcome seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);
   bool promote(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
   bool expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now);
+  bool end_total(std::uint32_t slot, JobRecord& job, Control active, std::uint64_t now);
 
   std::uint64_t random_;  ///< what pauses before a retry are spread by
 };

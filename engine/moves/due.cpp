@@ -5,6 +5,7 @@
 
 #include "engine/moves/changer.hpp"
 #include "engine/tables/job_look.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/tables/probes.hpp"
 
 // What time brings: due jobs, expiry, leases, retention. Called by the supervisor; nothing here
@@ -28,16 +29,35 @@ bool Changer::promote(std::uint32_t slot, JobRecord& job, Control before, std::u
 bool Changer::expire(std::uint32_t slot, JobRecord& job, Control before, std::uint64_t now) {
   Control held;
   if (!hold(Event::kExpire, slot, before, held)) return false;
-  return end_expired(slot, job, held, now), true;
+  return end_expired(slot, job, held, now, before.state()), true;
 }
 
-/// Of a job in this lane's hands.
+/// Of a job in this lane's hands, which was in that state.
 [[gnu::noinline]] void Changer::end_expired(std::uint32_t slot, JobRecord& job, Control held,
-                                            std::uint64_t now) {
-  job.policy.set(job.policy.get() | Policy::kExpired);
+                                            std::uint64_t now, unsigned before) {
+  const TimeUp why = why_in(job, before);
+  Policy policy = job.flags();
+  if (why != TimeUp::kExpired) policy = policy.with_previous(static_cast<unsigned>(why));
+  // One that ran out of time between its attempts failed for good.
+  const bool buried = why == TimeUp::kTotalTimeout && policy.has(Policy::kDeadLetter);
+  job.policy.set(policy.word | Policy::kExpired | (buried ? Policy::kDead : 0));
   job.finished_at.set(now);
+  if (why != TimeUp::kExpired && tellings_.on()) tellings_.time_is_up(job, held, now, why);
   OJS_SHM_PROBE3(expire, job.id_hi.get(), job.id_lo.get(), job.queue.get());
   land(Event::kExpire, kSlotAvailable, slot, job, held, now);
+}
+
+/// Ends the attempt of a job whose total timeout is over. False: a lane changes it just now, or its
+/// lease is longer than it was.
+bool Changer::end_total(std::uint32_t slot, JobRecord& job, Control active, std::uint64_t now) {
+  const Deadline deadline(job.deadline.load());  // PAIR lease
+  if (!deadline.belongs_to(active.tag())) return false;
+  if (deadline.ms() != 0 &&
+      !job.deadline.cas_once(deadline.word, Deadline(0, active.tag()).word, Point::kLeaseEnded))
+    return false;
+  const ErrorEntry error = own_error(now, job.attempt.get(), false, "total_timeout",
+                                     "the job was not done within its total timeout");
+  return set_back(slot, active.word, Setback::kTotalTimeout, &error).outcome == Outcome::kOk;
 }
 
 std::uint64_t Changer::tend(std::uint32_t slot, std::uint32_t generation, std::uint64_t now) {
@@ -55,21 +75,22 @@ std::uint64_t Changer::tend(std::uint32_t slot, std::uint32_t generation, std::u
   }
   if (is_exclusive(before.state())) return now + 10;  // a lane holds it for a moment
   const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
-  const bool expired = expires != 0 && expires <= now;
+  const std::uint64_t end = end_in(job, before.state());
+  if (end != 0 && end <= now) {
+    const bool ended = before.state() == kSlotActive ? end_total(slot, job, before, now)
+                                                     : expire(slot, job, before, now);
+    return ended ? 0 : now + 1;
+  }
   switch (before.state()) {
     case kSlotScheduled:
     case kSlotRetryable:
-      if (expired && before.state() == kSlotScheduled)
-        return expire(slot, job, before, now) ? 0 : now + 1;
       if (due <= now && MaintenanceWord(store_.header().maintenance.load()).on())
-        return expires > now ? std::min(expires, now + kMaintainedMs) : now + kMaintainedMs;
+        return earlier(end, now + kMaintainedMs);
       if (due <= now) return promote(slot, job, before, now) && expires == 0 ? 0 : now + 1;
-      return expires != 0 && before.state() == kSlotScheduled ? std::min(due, expires) : due;
-    case kSlotAvailable:
-      if (expired) return expire(slot, job, before, now) ? 0 : now + 1;
-      return expires;
+      return earlier(due, end);
+    case kSlotAvailable: return end;
     default:  // pending or active: it may come back and expire then
-      return expires == 0 ? 0 : std::max(expires, now + 1000);
+      return earlier(end, expires == 0 ? 0 : std::max(expires, now + 1000));
   }
 }
 
@@ -117,8 +138,8 @@ std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::u
     if (deadline.ms() != 0 &&
         !job.deadline.cas_once(deadline.word, Deadline(0, control.tag()).word, Point::kLeaseEnded))
       continue;  // extended at the last moment
-    const std::uint32_t timeout = job.timeout_ms.get();
-    const bool ran_too_long = timeout != 0 && job.started_at.get() + timeout <= now;
+    const std::uint64_t longest = longest_run_ms(job);
+    const bool ran_too_long = longest != 0 && job.started_at.get() + longest <= now;
     const ErrorEntry error =
         own_error(now, job.attempt.get(), !(ran_too_long && is_final(store_, slot, forbids_retry)),
                   ran_too_long ? "timeout" : "visibility_timeout",

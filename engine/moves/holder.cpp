@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/tables/own_times.hpp"
+
 // Leases. What reports do stands in report.cpp.
 
 namespace ojs_shm::engine {
@@ -31,8 +33,8 @@ bool Holder::move_lease(JobRecord& job, std::uint64_t word, std::uint32_t lease_
       return false;
     const std::uint32_t lease = lease_ms != 0 ? lease_ms : job.lease_in_force_ms.get();
     until = now + lease;
-    if (const std::uint32_t timeout = job.timeout_ms.get(); timeout != 0)
-      until = std::min(until, job.started_at.get() + timeout);
+    if (const std::uint64_t longest = longest_run_ms(job); longest != 0)
+      until = std::min(until, job.started_at.get() + longest);
     if (how == Lease::kOnlyLonger && until <= Deadline(found).ms()) {
       until = Deadline(found).ms();
       return true;

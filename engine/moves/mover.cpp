@@ -7,6 +7,7 @@
 
 #include "engine/supervision/packing.hpp"
 #include "engine/tables/hint_lives.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/tables/ring_look.hpp"
 #include "engine/unique/unique.hpp"
 
@@ -16,10 +17,9 @@ using shm::Point;
 
 /// When the supervisor is to look at a job that waits, 0 for never.
 std::uint64_t Mover::timer_of(const JobRecord& job, unsigned state) {
-  const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
-  if (state == kSlotScheduled) return expires != 0 ? std::min(due, expires) : due;
-  if (state == kSlotRetryable) return due;
-  return holds_job(state) && !is_finished(state) ? expires : 0;
+  if (state == kSlotScheduled || state == kSlotRetryable)
+    return earlier(job.due_at.get(), end_in(job, state));
+  return holds_job(state) && !is_finished(state) ? job.expires_at.get() : 0;
 }
 
 Mover::Mover(Store& store, std::uint32_t lane)

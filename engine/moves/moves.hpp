@@ -35,7 +35,7 @@ enum class Event : std::uint8_t {
   kBeat,  ///< a heartbeat or a progress report
   kReprioritize,
   kCancel,
-  kExpire,          ///< expires_at has passed before the job ran
+  kExpire,          ///< its time is up before it could run, or run again
   kQueueEnd,        ///< its queue is deleted
   kDrop,            ///< it gives way to newer ones of its queue
   kLimitHold,       ///< a limit holds it back: it waits in a lot
@@ -126,7 +126,7 @@ inline constexpr unsigned kAvailable = kSlotAvailable, kScheduled = kSlotSchedul
                           kPending = kSlotPending, kRetryable = kSlotRetryable,
                           kActive = kSlotActive, kCompleted = kSlotCompleted,
                           kCancelled = kSlotCancelled, kDiscarded = kSlotDiscarded;
-inline constexpr States kReady = states(kAvailable), kOrdered = states(kScheduled, kAvailable),
+inline constexpr States kReady = states(kAvailable), 
                         kLater = states(kScheduled, kRetryable), kAsleep = states(kPending),
                         kWaits = states(kScheduled, kAvailable, kPending, kRetryable),
                         kHeld = states(kActive), kLost = states(kCancelled, kDiscarded),
@@ -181,7 +181,7 @@ inline constexpr auto kMoves = [] {
 
       moves(kCancel, kWaits, kCancelled, kOut, Where::kFinished, &Q::cancelled),
       ends(kCancel, Op::kSettle, kCancelled, &Q::cancelled),
-      moves(kExpire, kOrdered, kDiscarded, kOut, Where::kFinished, &Q::expired),
+      moves(kExpire, kWaits, kDiscarded, kOut, Where::kFinished, &Q::expired),
       moves(kQueueEnd, kWaits, kDiscarded, kOut, Where::kFinished, &Q::emptied),
       ends(kQueueEnd, Op::kSettle, kDiscarded, &Q::emptied),
       {kDrop, kReady, kSlotMoving, Op::kBatch, kDiscarded, kOut, Where::kFinished},

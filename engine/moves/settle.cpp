@@ -6,6 +6,7 @@
 #include "engine/limits/rates.hpp"
 #include "engine/moves/changer.hpp"
 #include "engine/tables/job_look.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/tables/probes.hpp"
 #include "engine/workflows/workflows.hpp"
 
@@ -59,8 +60,17 @@ constexpr Ending kEndings[] = {
     {Setback::kHolderDeath, Event::kHolderDeathExhausted, Event::kHolderDeath},
     {Setback::kLeaseExpiry, Event::kLeaseExpiryExhausted, Event::kLeaseExpiry},
     {Setback::kExecutionTimeout, Event::kExecutionTimeoutExhausted, Event::kExecutionTimeout},
+    // it ran too long, whatever the retries
+    {Setback::kTotalTimeout, Event::kExecutionTimeoutExhausted, Event::kExecutionTimeoutExhausted},
     {Setback::kDrain, Event::kRequeue, Event::kRequeue},
 };
+
+/// Whether another attempt, from then on, could not be done within the job's total timeout. Source:
+/// ojs-timeouts 9.1.
+bool comes_too_late(const JobRecord& job, std::uint64_t when) {
+  const std::uint64_t end = total_end(job);
+  return end != 0 && end < when + job.timeout_ms.get();
+}
 
 /// Whether a job that ends so is kept as a dead letter.
 bool is_buried(Policy policy, const ErrorEntry* error) {
@@ -96,6 +106,8 @@ Settled Changer::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
   }
   if (tellings_.on() && (why == Setback::kExecutionTimeout || why == Setback::kLeaseExpiry))
     tellings_.timed_out(job, held, now, why == Setback::kExecutionTimeout);
+  if (tellings_.on() && why == Setback::kTotalTimeout)
+    tellings_.time_is_up(job, held, now, TimeUp::kTotalTimeout);
   if (why == Setback::kNack || why == Setback::kExecutionTimeout)
     waits_.count_run(q, rank, now, job.started_at.get());
 
@@ -103,14 +115,21 @@ Settled Changer::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
                          ((job.signals.load() & kMember) != 0 && !workflow_runs(store_, job));
   const bool again = !exhausted && (error == nullptr || error->retryable);
   const Ending& ending = *std::ranges::find(kEndings, why, &Ending::why);
-  const Move& move = *move_of(again ? ending.again : ending.last, kSlotActive);
+  const Move* next = move_of(again ? ending.again : ending.last, kSlotActive);
   std::uint32_t delay = 0;
+  if (next->to == kSlotRetryable) {
+    random_ = random_ * 0x5851F42D4C957F2DULL + 0x14057B7EF767814FULL;
+    delay = retry_delay_ms(retry_of(job), attempt, random_);
+  }
+  if (job.timed()) [[unlikely]] {
+    if (comes_too_late(job, now + delay)) next = move_of(ending.last, kSlotActive);
+    set_end(job, true);
+  }
+  const Move& move = *next;
   if (move.to == kSlotDiscarded) {
     job.finished_at.set(now);
     if (is_buried(policy, error)) job.policy.set(policy.word | Policy::kDead);
   } else if (move.to == kSlotRetryable) {
-    random_ = random_ * 0x5851F42D4C957F2DULL + 0x14057B7EF767814FULL;
-    delay = retry_delay_ms(retry_of(job), attempt, random_);
     job.retry_delay_ms.set(delay);
     job.due_at.set(now + delay);
   } else if (move.event == Event::kRequeue) {

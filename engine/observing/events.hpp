@@ -67,6 +67,9 @@ enum class EventKind : std::uint8_t {
   kBulkRetry,
   kBulkDelete,
   kRateLimitAdjusted,  ///< a job's report closed its limit. value: the limit's key, tag: until, Unix ms
+  /// its enqueue_ttl is over. value: the limit in s << 32 | how long since it was created, in s
+  kJobTtlExpired,
+  kJobTotalTimeout,  ///< the same of its total_timeout
   kCount
 };
 
@@ -91,7 +94,8 @@ constexpr bool about_a_queue(EventKind kind) {
 constexpr bool about_a_job(EventKind kind) {
   return kind < EventKind::kBackpressureWarning || kind == EventKind::kBackpressureDropped ||
          kind == EventKind::kJobTimeout || kind == EventKind::kJobStalled ||
-         kind == EventKind::kRateLimitAdjusted || about_a_workflow(kind);
+         kind == EventKind::kRateLimitAdjusted || kind == EventKind::kJobTtlExpired ||
+         kind == EventKind::kJobTotalTimeout || about_a_workflow(kind);
 }
 
 /// In the value of an event of backpressure: depth and bound are bytes.

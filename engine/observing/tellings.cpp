@@ -91,6 +91,16 @@ std::uint64_t first_word(std::string_view& text) {
        limit << 32 | std::min<std::uint64_t>(ran, 0xFFFF'FFFF));
 }
 
+[[gnu::noinline]] void Tellings::time_is_up(const JobRecord& job, Control held, std::uint64_t now,
+                                            TimeUp why) {
+  const bool total = why == TimeUp::kTotalTimeout;
+  const OwnTimes& times = job.own_times();
+  const std::uint64_t limit = total ? times.total_timeout_s.get() : times.enqueue_ttl_s.get();
+  const std::uint64_t lived = (now - std::min(now, job.created_at.get())) / 1000;
+  tell(total ? EventKind::kJobTotalTimeout : EventKind::kJobTtlExpired, job, held,
+       limit << 32 | std::min<std::uint64_t>(lived, 0xFFFF'FFFF));
+}
+
 [[gnu::noinline]] void Tellings::limit_closed(const JobRecord& job, Control held, std::uint32_t key,
                                               std::uint64_t until) {
   EventFacts event = event_of(EventKind::kRateLimitAdjusted, job, held, key);
@@ -109,7 +119,8 @@ std::uint64_t first_word(std::string_view& text) {
   event.time_ms = finished;
   if (settled.state() == kSlotCancelled) {
     event.kind = EventKind::kJobCancelled;
-  } else if (job.flags().has(Policy::kExpired)) {
+  } else if (job.flags().has(Policy::kExpired) &&
+             job.flags().previous() != static_cast<unsigned>(TimeUp::kTotalTimeout)) {
     event.kind = EventKind::kJobExpired;
     event.value = job.created_at.get();
   } else {

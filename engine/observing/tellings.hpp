@@ -9,6 +9,7 @@
 #include "engine/pools/pool_look.hpp"
 #include "engine/tables/fetched.hpp"
 #include "engine/tables/new_job.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/tables/store.hpp"
 #include "engine/workers/worker_record.hpp"
 
@@ -58,6 +59,8 @@ class Tellings {
   void failed(const JobRecord& job, Control held, std::uint64_t now);
   /// Its time is over: that of its execution, or its lease.
   void timed_out(const JobRecord& job, Control held, std::uint64_t now, bool execution);
+  /// One of its own times is over; what became of it is told next.
+  void time_is_up(const JobRecord& job, Control held, std::uint64_t now, TimeUp why);
   void limit_closed(const JobRecord& job, Control held, std::uint32_t key, std::uint64_t until);
   void ended(const JobRecord& job, Control settled);
   void completed(const JobRecord& job, Control settled);

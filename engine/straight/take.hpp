@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/straight/straight_way.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/tables/probes.hpp"
 
 // How a claimed job begins. What is read of it goes into a Fetched, or into whatever has places of the
@@ -42,7 +43,7 @@ OJS_SHM_INLINE std::uint64_t StraightWay::begin(JobRecord& job, Control active,
   const std::uint32_t timeout = job.timeout_ms.get();
   out.timeout_ms = timeout;
   if (timeout != 0) [[unlikely]]
-    deadline = std::min(deadline, now + timeout);
+    deadline = std::min(deadline, now + longest_run_ms(job));
   out.deadline = deadline;
   // NO CRASH POINT: means nothing before the slot is active
   job.deadline.store(Deadline(deadline, active.tag()).word, shm::Point::kNone);

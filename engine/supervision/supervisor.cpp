@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "engine/tables/hint_lives.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/tenants/tenant_turns.hpp"
 
 namespace ojs_shm::engine {
@@ -14,11 +15,10 @@ constexpr std::uint32_t kSlotsPerTick = 16'384;
 constexpr int kTimersPerTick = 4'096;
 constexpr std::uint64_t kLongestSleepMs = 60'000, kTurnsLookMs = 1'000;
 
-/// When a job that waits for its time is to be looked at: a scheduled one may expire before it is
-/// due.
+/// When a job that waits for its time is to be looked at: it may end by itself before it is due.
 std::uint64_t first_look(const JobRecord& job, unsigned state) {
-  const std::uint64_t expires = job.expires_at.get(), due = job.due_at.get();
-  return expires != 0 && state != kSlotRetryable ? std::min(due, expires) : due;
+  const unsigned waits = state == kSlotRetryable ? kSlotRetryable : kSlotScheduled;
+  return earlier(job.due_at.get(), end_in(job, waits));
 }
 }  // namespace
 

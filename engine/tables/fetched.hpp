@@ -53,6 +53,7 @@ enum class Setback : std::uint8_t {
   kHolderDeath,
   kLeaseExpiry,
   kExecutionTimeout,
+  kTotalTimeout,
   kDrain
 };
 

@@ -99,6 +99,10 @@ std::optional<Snapshot> snapshot(const Store& store, std::uint32_t slot, bool te
     s.retry = retry_of(r);
     if ((s.signals & kAnnexed) != 0) [[unlikely]]
       s.annex = read_annex(r.annex(), s.signals & kAnnexed);
+    if ((s.signals & kOwnTimes) != 0) [[unlikely]] {
+      s.times = read_times(r.own_times());
+      s.expires_at = r.own_times().expires_at.get();
+    }
     s.type_length = r.type_length();
     s.args_length = r.args_length();
     const std::uint64_t body = r.body_length();

@@ -51,6 +51,7 @@ struct Snapshot {
   RetryPolicy retry;
   std::uint32_t type_length = 0, args_length = 0;
   NewAnnex annex;    ///< as far as its bits say
+  NewTimes times;    ///< `expires_at` is then the one with which it was enqueued
   std::string body;  ///< type, args, extra
   std::string result;
   std::string errors;  ///< for decode_errors()

@@ -88,7 +88,7 @@ constexpr unsigned normal_ring(unsigned rank) { return rank * 2 + 1; }
 constexpr std::uint8_t rank_of_ring(unsigned ring) { return static_cast<std::uint8_t>(ring / 2); }
 
 /// 15..0 max attempts  17..16 backoff  18 jitter  19 dead letter on exhaustion  23..20 previous state + 1 (of a
-/// cancelled job)  24 the client brought the id  25 expired  26 stands in the dead letters  27 enqueued as pending
+/// cancelled job; of an expired one TimeUp)  24 the client brought the id  25 expired  26 stands in the dead letters  27 enqueued as pending
 /// 31..28 part of its queue
 struct Policy {
   std::uint32_t word = 0;
@@ -109,8 +109,6 @@ struct Policy {
 /// it uses the dead's.
 constexpr std::uint32_t kServiceLanes = 8;
 
-constexpr std::size_t kInlineBytes = 136;
-
 /// 63..20 Unix ms  19..0 low bits of the tag under which the job is active. 0 ms: the lease was declared over.
 struct Deadline {
   std::uint64_t word = 0;
@@ -122,14 +120,12 @@ struct Deadline {
   }
 };
 
-/// signals: 15..0 progress in 1/10,000 plus one (0: none)  16 a process waits for the end
+/// signals: 14..0 progress in 1/10,000 plus one (0: none)  15 has times of its own  16 a process waits for the end
 /// 19..17 what its annex has  21..20 a rival (annex.hpp)  31..22, 63..32 of the report (ReportWord)
-constexpr std::uint64_t kProgressMask = 0xFFFF, kWaited = 1ULL << 16;
+constexpr std::uint64_t kProgressMask = 0x7FFF, kWaited = 1ULL << 16;
 /// The place in its batch, kept in the unused half of `signals` until the job is published.
 constexpr unsigned kPlaceShift = 32;
 constexpr std::uint64_t place_in_batch(std::uint64_t place) { return place << kPlaceShift; }
-/// Bytes that a body may have beside an annex.
-constexpr std::size_t kInlineBeside = kInlineBytes - sizeof(Annex);
 
 // 0 control  8 deadline  16 signals  24 generation, queue, attempt  32 started  40 finished  48 lease in force, pool
 // 56 available | 64 id  80 expires  88 created  96 timeout, lease  104 lengths  112 body block, policy  120 limits, account
@@ -185,10 +181,15 @@ struct JobRecord {
   const Annex& annex() const {
     return *reinterpret_cast<const Annex*>(inline_bytes + kInlineBeside / 8);
   }
-  /// Bytes of a body that may stand in the record itself.
-  std::size_t inline_room() const {
-    return (signals.load() & kAnnexed) != 0 ? kInlineBeside : kInlineBytes;
+  bool timed() const { return (signals.load() & kOwnTimes) != 0; }
+  OwnTimes& own_times() {
+    return *reinterpret_cast<OwnTimes*>(inline_bytes + engine::inline_room(kOwnTimes) / 8);
   }
+  const OwnTimes& own_times() const {
+    return *reinterpret_cast<const OwnTimes*>(inline_bytes + engine::inline_room(kOwnTimes) / 8);
+  }
+  /// Bytes of a body that may stand in the record itself.
+  std::size_t inline_room() const { return engine::inline_room(signals.load()); }
   /// The state in which it is published once it is filled.
   JobState birth_state() const {
     return engine::birth_state(flags().has(Policy::kBornPending), due_at.get(), created_at.get());

@@ -67,6 +67,7 @@ struct NewJob {
   std::uint16_t limit = 0;                    ///< its key + 1; 0: none
   std::uint64_t limits_turn = 0;              ///< Actor::limits_turn() before the key was looked up
   const NewAnnex* annex = nullptr;            ///< none: an ordinary job
+  NewTimes times = {};
 
   /// Policy, but for its part.
   std::uint32_t policy() const {
@@ -81,15 +82,19 @@ struct NewJob {
   }
   /// Whether it fits into a slot and into no index.
   bool plain() const {
-    return !id && tenant == 0 && limit == 0 && annex == nullptr && size() <= kInlineBytes;
+    return !id && tenant == 0 && limit == 0 && annex == nullptr && !times.any() &&
+           size() <= kInlineBytes;
   }
   /// Whether it is all that plain.cpp knows of unique jobs: straight(), but for its key.
   bool straight_but_unique() const {
     return annex != nullptr && annex->bits == kUnique && size() <= kInlineBeside &&
-           (scheduled_at | expires_at | tenant | limit) == 0 && !id && !pending && !age_rate;
+           (scheduled_at | expires_at | tenant | limit) == 0 && !id && !pending && !age_rate &&
+           !times.any();
   }
   bool unique() const { return annex != nullptr && (annex->bits & kUnique) != 0; }
-  std::size_t inline_room() const { return annex == nullptr ? kInlineBytes : kInlineBeside; }
+  std::size_t inline_room() const {
+    return engine::inline_room((annex == nullptr ? 0 : annex->bits) | (times.any() ? kOwnTimes : 0));
+  }
 };
 
 /// What a straight() job has of its own; the rest is its form.

@@ -186,6 +186,18 @@ void add_enqueue_command(CLI::App& app, Request& request) {
   command->add_flag("--raise-priority", job.raise_priority,
                     "A refused duplicate gives its priority to the other, if it is higher");
   command
+      ->add_option("--enqueue-ttl", job.enqueue_ttl,
+                   "Discard it when no attempt has begun so long after its creation")
+      ->type_name("TIME");
+  command
+      ->add_option("--total-timeout", job.total_timeout,
+                   "Discard it when it has not ended so long after its creation, over all attempts")
+      ->type_name("TIME");
+  command
+      ->add_option("--grace-period", job.grace_period,
+                   "What an attempt has beyond --timeout before it is ended")
+      ->type_name("TIME");
+  command
       ->add_option(
           "--result-ttl", job.result_ttl,
           "How long its result is kept after its end: a time such as 1h, 0 not to store it,\n"

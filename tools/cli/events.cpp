@@ -61,7 +61,7 @@ std::string detail_of(const Event& event) {
   if (event.type == "dead_letter.pruned") return fmt::format("{} dropped", event.count);
   if (event.type.starts_with("bulk.")) return fmt::format("{} of {}", event.done, event.count);
   if (event.type == "queue.deleted") return fmt::format("{} discarded", event.count);
-  if (event.type == "job.timeout" || event.type == "job.stalled")
+  if (event.limit_ms != 0)
     return fmt::format("after {} ms of {}", event.duration_ms, event.limit_ms);
   if (event.job_id.empty() && !event.worker_id.empty())
     return event.reason.empty() ? event.worker_id

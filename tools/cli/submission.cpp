@@ -145,10 +145,17 @@ void write_duration(json::ObjectWriter& writer, std::string_view member, const s
     writer.number(member, static_cast<std::int64_t>(must(shell::parse_duration_ms(text))));
 }
 
-/// "1h" -> 3600, "never" -> -1; what is left of a second counts as one.
-std::int64_t result_ttl_seconds(const std::string& text) {
-  if (text == "never") return -1;
+/// "1h" -> 3600; what is left of a second counts as one.
+std::int64_t whole_seconds(const std::string& text) {
   return static_cast<std::int64_t>((must(shell::parse_duration_ms(text)) + 999) / 1000);
+}
+
+void write_seconds(json::ObjectWriter& writer, std::string_view member, const std::string& text) {
+  if (!text.empty()) writer.number(member, whole_seconds(text));
+}
+
+std::int64_t result_ttl_seconds(const std::string& text) {
+  return text == "never" ? -1 : whole_seconds(text);
 }
 
 }  // namespace
@@ -176,6 +183,9 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
       writer.text("expires_at", print_timestamp(must(shell::parse_time_ms(flags.expires))));
     write_duration(writer, "timeout_ms", flags.timeout);
     write_duration(writer, "visibility_timeout_ms", flags.lease);
+    write_seconds(writer, "enqueue_ttl", flags.enqueue_ttl);
+    write_seconds(writer, "total_timeout", flags.total_timeout);
+    write_seconds(writer, "grace_period", flags.grace_period);
     if (!flags.result_ttl.empty())
       writer.number("result_ttl", result_ttl_seconds(flags.result_ttl));
     if (!flags.retry.empty()) writer.open("retry") += retry_object(flags.retry);

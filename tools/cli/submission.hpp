@@ -15,7 +15,7 @@ namespace ojs_shm::cli {
 struct SubmissionFlags {
   std::string type, input, queue, priority, id, delay, at, expires, timeout, lease, retry,
       rate_limit, meta, unique, unique_args, unique_meta, unique_period, unique_states, on_conflict,
-      result_ttl;
+      result_ttl, enqueue_ttl, total_timeout, grace_period;
   std::optional<std::uint32_t> priority_age_rate;
   bool pending = false, raise_priority = false;
 };

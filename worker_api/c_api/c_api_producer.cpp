@@ -59,6 +59,9 @@ ojs_shm::JobSpec spec_of(const ojs_shm_job_spec* given, Beside& beside) {
   spec.expires_at_ms = read.expires_at_ms;
   spec.timeout_ms = read.timeout_ms;
   spec.lease_ms = read.lease_ms;
+  spec.enqueue_ttl_s = read.enqueue_ttl_s;
+  spec.total_timeout_s = read.total_timeout_s;
+  spec.grace_period_s = read.grace_period_s;
   spec.pending = (read.flags & OJS_SHM_JOB_PENDING) != 0;
   if (read.retry != nullptr) spec.retry = retry_of(read.retry);
   spec.tenant = text_or(read.tenant);

@@ -37,6 +37,14 @@ void write_limit(ObjectWriter& data, const Event& event) {
   data.number("current", static_cast<std::int64_t>(event.limit_allows));
 }
 
+/// Empty: it is about no timeout. Source: ojs-timeouts 8, 11.1.
+std::string_view timeout_kind(std::string_view type) {
+  if (type == "job.timeout") return "execution";
+  if (type == "job.stalled") return "stalled";
+  if (type == "job.ttl_expired") return "enqueue_ttl";
+  return type == "job.total_timeout" ? "total" : "";
+}
+
 /// What only this type has. Source: ojs-events 4, ojs-timeouts 11.
 void write_own(ObjectWriter& data, const Event& event) {
   const auto time = [&](std::string_view name, std::uint64_t ms) {
@@ -79,8 +87,8 @@ void write_own(ObjectWriter& data, const Event& event) {
     time("created_at", event.at_ms);
     time("expired_at", event.time_ms);
     if (event.ttl_ms != 0) number("ttl_ms", event.ttl_ms);
-  } else if (event.type == "job.timeout" || event.type == "job.stalled") {
-    data.text("timeout_kind", event.type == "job.timeout" ? "execution" : "stalled");
+  } else if (const std::string_view kind = timeout_kind(event.type); !kind.empty()) {
+    data.text("timeout_kind", kind);
     data.number("limit_seconds", static_cast<double>(event.limit_ms) / 1000);
     data.number("elapsed_seconds", static_cast<double>(event.duration_ms) / 1000);
     number("attempt", event.attempt);

@@ -16,6 +16,7 @@
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/export_line.hpp"
 #include "worker_api/json/exported_progress.hpp"
+#include "worker_api/json/exported_value.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 
@@ -110,39 +111,22 @@ void read_members(std::string_view object, std::string_view what,
   }
 }
 
-void take_text(std::string& to, const Member& member, Complaint& complaint) {
-  to = json::text(member.name, member.value, complaint).value_or("");
+using internal::take_count, internal::take_flag, internal::take_priority, internal::take_text,
+    internal::take_time;
+
+template <auto kMember>
+void count_of(ExportedJob& exported, const Member& member, Complaint& complaint) {
+  take_count(exported.job.*kMember, member, complaint);
 }
 
-void take_priority(std::string& to, const Member& member, Complaint& complaint) {
-  if (json::integer_of(member.value))
-    to = json::compact(member.value);
-  else if (const auto name = json::string_of(member.value))
-    to = *name;
-  else
-    complaint.wrong_kind(member.name, "a number or a name", member.value);
+template <auto kMember>
+void text_of_job(ExportedJob& exported, const Member& member, Complaint& complaint) {
+  take_text(exported.job.*kMember, member, complaint);
 }
 
-template <class Number>
-void take_count(Number& to, const Member& member, Complaint& complaint) {
-  const auto number = json::integer_of(member.value);
-  constexpr auto kMost = static_cast<std::int64_t>(std::min<std::uint64_t>(
-      std::numeric_limits<Number>::max(), std::numeric_limits<std::int64_t>::max() - 1));
-  if (!number || *number < 0 || *number > kMost)
-    return complaint.wrong_kind(member.name, fmt::format("an integer from 0 to {}", kMost),
-                                member.value);
-  to = static_cast<Number>(*number);
-}
-
-void take_flag(bool& to, const Member& member, Complaint& complaint) {
-  to = json::boolean(member.name, member.value, complaint).value_or(false);
-}
-
-void take_time(std::uint64_t& to, const Member& member, Complaint& complaint) {
-  const ParsedMs parsed =
-      parse_timestamp(json::text(member.name, member.value, complaint).value_or(""));
-  if (!parsed) return complaint.about(member.name, text_of(parsed.fault));
-  to = parsed.ms < 1 ? 1 : static_cast<std::uint64_t>(parsed.ms);
+template <auto kMember>
+void time_of(ExportedJob& exported, const Member& member, Complaint& complaint) {
+  take_time(exported.job.*kMember, member, complaint);
 }
 
 std::optional<State> take_state(const Member& member, Complaint& complaint) {
@@ -176,9 +160,9 @@ void take_errors(std::vector<JobError>& to, const Member& member, Complaint& com
 }
 
 constexpr Field<ExportedJob> kJobFields[] = {
-    {"id", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.id, m, c); }},
-    {"type", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.type, m, c); }},
-    {"queue", [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.queue, m, c); }},
+    {"id", &text_of_job<&JobInfo::id>},
+    {"type", &text_of_job<&JobInfo::type>},
+    {"queue", &text_of_job<&JobInfo::queue>},
     {"state", [](ExportedJob& e, const Member& m,
                  Complaint& c) { e.job.state = take_state(m, c).value_or(State::kAvailable); }},
     {"previous_state", [](ExportedJob& e, const Member& m,
@@ -189,47 +173,36 @@ constexpr Field<ExportedJob> kJobFields[] = {
      [](ExportedJob& e, const Member& m, Complaint& c) {
        take_count(e.job.priority_age_rate.emplace(), m, c);
      }},
-    {"attempt",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.attempt, m, c); }},
-    {"fence", [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.fence, m, c); }},
+    {"attempt", &count_of<&JobInfo::attempt>},
+    {"fence", &count_of<&JobInfo::fence>},
     {"args",
      [](ExportedJob& e, const Member& m, Complaint&) { e.job.args = json::compact(m.value); }},
-    {"args_text",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.args, m, c); }},
+    {"args_text", &text_of_job<&JobInfo::args>},
     {"extra",
      [](ExportedJob& e, const Member& m, Complaint&) { e.job.extra = json::compact(m.value); }},
-    {"extra_text",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.extra, m, c); }},
+    {"extra_text", &text_of_job<&JobInfo::extra>},
     {"retry",
      [](ExportedJob& e, const Member& m, Complaint& c) {
        json::RetryFields fields;
        fields.read(m.value, c);
        if (!c.raised()) e.job.retry = fields.policy();
      }},
-    {"created_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.created_at_ms, m, c); }},
-    {"enqueued_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.enqueued_at_ms, m, c); }},
-    {"scheduled_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.scheduled_at_ms, m, c); }},
-    {"expires_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.expires_at_ms, m, c); }},
-    {"started_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.started_at_ms, m, c); }},
-    {"completed_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.completed_at_ms, m, c); }},
-    {"cancelled_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.cancelled_at_ms, m, c); }},
-    {"discarded_at",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_time(e.job.discarded_at_ms, m, c); }},
-    {"next_attempt_at", [](ExportedJob& e, const Member& m,
-                           Complaint& c) { take_time(e.job.next_attempt_at_ms, m, c); }},
-    {"retry_delay_ms",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.retry_delay_ms, m, c); }},
-    {"timeout_ms",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.timeout_ms, m, c); }},
-    {"visibility_timeout_ms",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_count(e.job.lease_ms, m, c); }},
+    {"created_at", &time_of<&JobInfo::created_at_ms>},
+    {"enqueued_at", &time_of<&JobInfo::enqueued_at_ms>},
+    {"scheduled_at", &time_of<&JobInfo::scheduled_at_ms>},
+    {"expires_at", &time_of<&JobInfo::expires_at_ms>},
+    {"started_at", &time_of<&JobInfo::started_at_ms>},
+    {"completed_at", &time_of<&JobInfo::completed_at_ms>},
+    {"cancelled_at", &time_of<&JobInfo::cancelled_at_ms>},
+    {"discarded_at", &time_of<&JobInfo::discarded_at_ms>},
+    {"next_attempt_at", &time_of<&JobInfo::next_attempt_at_ms>},
+    {"retry_delay_ms", &count_of<&JobInfo::retry_delay_ms>},
+    {"timeout_ms", &count_of<&JobInfo::timeout_ms>},
+    {"visibility_timeout_ms", &count_of<&JobInfo::lease_ms>},
+    {"enqueue_ttl", &count_of<&JobInfo::enqueue_ttl_s>},
+    {"total_timeout", &count_of<&JobInfo::total_timeout_s>},
+    {"grace_period", &count_of<&JobInfo::grace_period_s>},
+    {"discard_reason", &text_of_job<&JobInfo::discard_reason>},
     {"dead_letter",
      [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.job.dead_letter, m, c); }},
     {"expired", [](ExportedJob& e, const Member& m, Complaint& c) { take_flag(e.expired, m, c); }},
@@ -241,8 +214,7 @@ constexpr Field<ExportedJob> kJobFields[] = {
     {"last_checkpoint", &internal::take_exported_progress},
     {"result",
      [](ExportedJob& e, const Member& m, Complaint&) { e.job.result = json::compact(m.value); }},
-    {"result_text",
-     [](ExportedJob& e, const Member& m, Complaint& c) { take_text(e.job.result, m, c); }},
+    {"result_text", &text_of_job<&JobInfo::result>},
     {"errors",
      [](ExportedJob& e, const Member& m, Complaint& c) { take_errors(e.job.errors, m, c); }},
 };
@@ -407,11 +379,16 @@ std::string print_export(const ExportedJob& exported) {
     count(writer, "retry_delay_ms", job.retry_delay_ms);
     count(writer, "timeout_ms", job.timeout_ms);
     count(writer, "visibility_timeout_ms", job.lease_ms);
+    count(writer, "enqueue_ttl", job.enqueue_ttl_s);
+    count(writer, "total_timeout", job.total_timeout_s);
+    count(writer, "grace_period", job.grace_period_s);
     if (job.previous_state)
       writer.text("previous_state",
                   engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
     if (job.dead_letter) writer.boolean("dead_letter", true);
     if (exported.expired) writer.boolean("expired", true);
+    if (exported.expired && job.discard_reason != "expired")
+      writer.text("discard_reason", job.discard_reason);
     internal::write_exported_progress(writer, job);
     opaque(writer, "result", job.result);
     errors(writer, job.errors);

@@ -208,14 +208,31 @@ void write_result(ObjectWriter& writer, const JobInfo& job) {
     write_time(writer, "result_expires_at", job.result_expires_at_ms);
 }
 
-/// How long it ran is known of its last run alone. Source: ojs-timeouts 8.
-void write_timeout(ObjectWriter& writer, const JobInfo& job, const JobError& error) {
-  writer.text("timeout_kind", "execution");
-  writer.number("limit_seconds", static_cast<double>(job.timeout_ms) / 1000);
-  if (error.attempt == job.attempt && job.started_at_ms != 0 &&
-      error.occurred_at_ms >= job.started_at_ms)
-    writer.number("elapsed_seconds",
-                  static_cast<double>(error.occurred_at_ms - job.started_at_ms) / 1000);
+constexpr std::string_view kSilence = "visibility_timeout";
+
+void write_timeout(ObjectWriter& writer, std::string_view kind, double limit_seconds,
+                   std::uint64_t from_ms, std::uint64_t until_ms) {
+  writer.text("timeout_kind", kind);
+  writer.number("limit_seconds", limit_seconds);
+  if (from_ms != 0 && until_ms >= from_ms)
+    writer.number("elapsed_seconds", static_cast<double>(until_ms - from_ms) / 1000);
+}
+
+/// Which of its times an attempt, or the job, has passed. How long it ran is known of its last run
+/// alone. Source: ojs-timeouts 8.
+void write_timeout(ObjectWriter& writer, const JobInfo& job, const JobError& error,
+                   std::optional<std::string_view> heartbeat_timeout) {
+  const std::uint64_t began = error.attempt == job.attempt ? job.started_at_ms : 0;
+  if (error.code == "timeout" && job.timeout_ms != 0)
+    write_timeout(writer, "execution", static_cast<double>(job.timeout_ms) / 1000, began,
+                  error.occurred_at_ms);
+  else if (error.code == "total_timeout" && job.total_timeout_s != 0)
+    write_timeout(writer, "total", job.total_timeout_s, job.created_at_ms, error.occurred_at_ms);
+  else if (error.code == "enqueue_ttl_expired" && job.enqueue_ttl_s != 0)
+    write_timeout(writer, "enqueue_ttl", job.enqueue_ttl_s, job.created_at_ms,
+                  error.occurred_at_ms);
+  else if (error.code == kSilence && heartbeat_timeout)
+    write_timeout(writer, "stalled", json::number_of(*heartbeat_timeout).value_or(0), 0, 0);
 }
 
 /// The details, and beside them the backtrace that stands in them. Source: ojs-core 8.1.
@@ -235,28 +252,43 @@ void write_details(ObjectWriter& writer, std::string_view details) {
   rest.close();
 }
 
-void append_error(std::string& out, const JobInfo& job, const JobError& error) {
+/// A silence has another name where a job says how long it may last. Source: ojs-timeouts 7.3.
+void append_error(std::string& out, const JobInfo& job, const Extra& extra,
+                  const JobError& error) {
+  const auto heartbeat_timeout = extra.find("heartbeat_timeout");
   ObjectWriter writer(out);
   writer.text("code", error.code);
-  writer.text("type", error_type(error));
+  writer.text("type",
+              heartbeat_timeout && error.code == kSilence ? "stalled" : error_type(error));
   writer.text("message", error.message);
   writer.boolean("retryable", error.retryable);
   write_details(writer, error.details);
-  if (error.code == "timeout" && job.timeout_ms != 0) write_timeout(writer, job, error);
+  write_timeout(writer, job, error, heartbeat_timeout);
   writer.number("attempt", std::int64_t{error.attempt});
   write_time(writer, "occurred_at", error.occurred_at_ms);
   writer.close();
 }
 
-void write_errors(ObjectWriter& writer, const JobInfo& job) {
-  if (const auto last = last_error_of(job)) append_error(writer.open("error"), job, *last);
+void write_errors(ObjectWriter& writer, const JobInfo& job, const Extra& extra) {
+  if (const auto last = last_error_of(job)) append_error(writer.open("error"), job, extra, *last);
   if (job.errors.empty()) return;
   std::string& out = writer.open("errors") += '[';
   for (const JobError& error : job.errors) {
     if (&error != &job.errors.front()) out += ',';
-    append_error(out, job, error);
+    append_error(out, job, extra, error);
   }
   out += ']';
+}
+
+/// As they were sent, or what a native client asked for.
+template <class Job>
+void write_own_times(ObjectWriter& writer, const Extra& extra, const Job& job) {
+  const auto write = [&](std::string_view name, std::uint32_t seconds) {
+    if (seconds != 0 && !extra.find(name)) writer.number(name, std::int64_t{seconds});
+  };
+  write("enqueue_ttl", job.enqueue_ttl_s);
+  write("total_timeout", job.total_timeout_s);
+  write("grace_period", job.grace_period_s);
 }
 
 /// What the client sent, and of a cron's job which cron it was. Source: ojs-cron 6.3.
@@ -292,6 +324,7 @@ void append_job(std::string& out, const JobInfo& job) {
   writer.number("max_attempts", std::int64_t{job.retry.max_attempts});
   if (job.timeout_ms != 0) writer.number("timeout_ms", std::int64_t{job.timeout_ms});
   if (job.lease_ms != 0) writer.number("visibility_timeout_ms", std::int64_t{job.lease_ms});
+  write_own_times(writer, extra, job);
   write_whole_retry(writer, extra, job.retry);
   write_time(writer, "created_at", job.created_at_ms);
   write_time(writer, "enqueued_at", job.enqueued_at_ms);
@@ -320,7 +353,7 @@ void append_job(std::string& out, const JobInfo& job) {
   if (!job.workflow_id.empty()) writer.text("workflow_id", job.workflow_id);
   if (!job.cron_name.empty()) writer.text("cron_name", job.cron_name);
   if (!job.parent_results.empty()) writer.value("parent_results", job.parent_results);
-  write_errors(writer, job);
+  write_errors(writer, job, extra);
   write_unique(writer, extra, job.unique_key, job.unique);
   extra.write_the_rest(writer);
   writer.close();
@@ -380,6 +413,7 @@ std::string print_envelope(const JobSpec& job) {
     writer.number("priority_age_rate", std::int64_t{*job.priority_age_rate});
   if (job.timeout_ms != 0) writer.number("timeout_ms", std::int64_t{job.timeout_ms});
   if (job.lease_ms != 0) writer.number("visibility_timeout_ms", std::int64_t{job.lease_ms});
+  write_own_times(writer, extra, job);
   write_retry(writer, extra, job.retry);
   write_given_time(writer, extra, "scheduled_at", job.scheduled_at_ms);
   write_given_time(writer, extra, "expires_at", job.expires_at_ms);

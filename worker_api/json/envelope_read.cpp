@@ -17,6 +17,7 @@
 #include "worker_api/json/id_text.hpp"
 #include "worker_api/json/result_ttl.hpp"
 #include "worker_api/json/time_text.hpp"
+#include "worker_api/json/timeout_fields.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 
 namespace ojs_shm {
@@ -25,8 +26,6 @@ namespace {
 using json::Kind;
 using json::Member;
 using json::settle;
-
-constexpr std::uint32_t kMaxMs = std::numeric_limits<std::uint32_t>::max();
 
 // The system's own members: a client that sends a job back as it received it must not change them.
 // clang-format off
@@ -87,10 +86,14 @@ class EnvelopeReader {
         {"queue", &EnvelopeReader::take_queue},
         {"priority", &EnvelopeReader::take_priority},
         {"priority_age_rate", &EnvelopeReader::take_age_rate},
-        {"timeout_ms", &EnvelopeReader::take_timeout_ms},
-        {"timeout", &EnvelopeReader::take_timeout},
-        {"visibility_timeout_ms", &EnvelopeReader::take_lease_ms},
-        {"visibility_timeout", &EnvelopeReader::take_lease},
+        {"timeout_ms", &EnvelopeReader::take_timeouts},
+        {"timeout", &EnvelopeReader::take_timeouts},
+        {"visibility_timeout_ms", &EnvelopeReader::take_timeouts},
+        {"visibility_timeout", &EnvelopeReader::take_timeouts},
+        {"enqueue_ttl", &EnvelopeReader::take_timeouts},
+        {"total_timeout", &EnvelopeReader::take_timeouts},
+        {"grace_period", &EnvelopeReader::take_timeouts},
+        {"heartbeat_timeout", &EnvelopeReader::take_timeouts},
         {"scheduled_at", &EnvelopeReader::take_scheduled_at},
         {"delay_until", &EnvelopeReader::take_scheduled_at},
         {"expires_at", &EnvelopeReader::take_expires_at},
@@ -196,27 +199,8 @@ class EnvelopeReader {
     settle(priority_, priority, "priority", complaint_);
   }
 
-  void take_timeout_ms(const Member& member) {
-    settle(timeout_ms_, json::whole_number(member.name, member.value, kMaxMs, complaint_),
-           member.name, complaint_);
-  }
-
-  // Some clients read `timeout` of a reply as milliseconds, so it goes back only to those that sent
-  // it.
-  void take_timeout(const Member& member) {
-    settle(timeout_ms_, json::seconds_or_duration(member.name, member.value, complaint_),
-           member.name, complaint_);
-    keep(member);
-  }
-
-  void take_lease_ms(const Member& member) {
-    settle(lease_ms_, json::whole_number(member.name, member.value, kMaxMs, complaint_),
-           member.name, complaint_);
-  }
-
-  void take_lease(const Member& member) {
-    settle(lease_ms_, json::seconds_or_duration(member.name, member.value, complaint_), member.name,
-           complaint_);
+  void take_timeouts(const Member& member) {
+    if (timeouts_.take(member, complaint_)) keep(member);
   }
 
   void take_scheduled_at(const Member& member) {
@@ -335,6 +319,7 @@ class EnvelopeReader {
       complaint_.about("priority", "is given twice, with different values");
     std::optional<JobLimit> limit;
     if (wants_rate_limit_) limit = read_limit();
+    timeouts_.check(complaint_);
     std::string extra;
     if (!meta_.empty()) {
       const std::string meta = meta_.object();
@@ -356,8 +341,11 @@ class EnvelopeReader {
                          .priority_age_rate = age_rate_,
                          .scheduled_at_ms = scheduled_at_ms_.value_or(0),
                          .expires_at_ms = expires_at_ms_.value_or(0),
-                         .timeout_ms = timeout_ms_.value_or(0),
-                         .lease_ms = lease_ms_.value_or(0),
+                         .timeout_ms = timeouts_.timeout_ms(),
+                         .lease_ms = timeouts_.lease_ms(),
+                         .enqueue_ttl_s = timeouts_.enqueue_ttl_s(),
+                         .total_timeout_s = timeouts_.total_timeout_s(),
+                         .grace_period_s = timeouts_.grace_period_s(),
                          .pending = pending_.value_or(false),
                          .retry = retry_.policy(),
                          .limit = std::move(limit),
@@ -378,7 +366,8 @@ class EnvelopeReader {
   std::vector<std::string> unknown_;
   std::string_view rate_limit_, unique_;
   std::optional<std::uint64_t> scheduled_at_ms_, expires_at_ms_;
-  std::optional<std::uint32_t> timeout_ms_, lease_ms_, age_rate_;
+  std::optional<std::uint32_t> age_rate_;
+  json::TimeoutFields timeouts_;
   std::optional<bool> pending_;
   json::RetryFields retry_;
   json::MemberList meta_, kept_, unknown_options_;
@@ -403,7 +392,10 @@ JobSpec Envelope::spec() const {
           .priority_age_rate = priority_age_rate,
           .limit = limit ? &*limit : nullptr,
           .tenant = tenant,
-          .unique = unique ? &*unique : nullptr};
+          .unique = unique ? &*unique : nullptr,
+          .enqueue_ttl_s = enqueue_ttl_s,
+          .total_timeout_s = total_timeout_s,
+          .grace_period_s = grace_period_s};
 }
 
 Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms, PriorityNames names) {

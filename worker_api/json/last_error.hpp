@@ -10,13 +10,17 @@
 namespace ojs_shm {
 
 /// What is told as the error of a job that ended though no attempt of it had failed: "cancelled",
-/// "expired" or "dropped".
+/// "expired", "enqueue_ttl_expired", "total_timeout" or "dropped".
 inline JobError error_without_attempt(std::string_view reason, std::uint16_t attempt,
                                       std::uint64_t at_ms) {
   const std::string_view message = reason == "cancelled" ? "the job was cancelled"
                                    : reason == "expired" ? "the job expired before it began"
                                    : reason == "dropped" ? "the job was dropped"
-                                                         : "the job was discarded";
+                                   : reason == "enqueue_ttl_expired"
+                                       ? "the job did not begin within its enqueue_ttl"
+                                   : reason == "total_timeout"
+                                       ? "the job was not done within its total timeout"
+                                       : "the job was discarded";
   return {.attempt = attempt,
           .occurred_at_ms = at_ms,
           .code = std::string(reason),
@@ -29,7 +33,7 @@ inline JobError error_without_attempt(std::string_view reason, std::uint16_t att
 /// By what the job failed, or its last attempt did; nothing if it completed or never failed.
 inline std::optional<JobError> last_error_of(const JobInfo& job) {
   if (job.state == State::kCompleted) return {};
-  if (job.discard_reason == "expired" || job.discard_reason == "dropped")
+  if (!job.discard_reason.empty() && job.discard_reason != "failed")
     return error_without_attempt(job.discard_reason, job.attempt, job.discarded_at_ms);
   if (job.errors.empty()) return {};
   return job.errors.back();

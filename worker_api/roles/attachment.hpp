@@ -148,6 +148,7 @@ enum class SpecFault : std::uint8_t {
   kAgeRate,
   kTenant,
   kResultTtl,
+  kTotalTimeout,
   kLimit,
   kNoLimits,
   kBusy
@@ -179,7 +180,8 @@ inline engine::NewJob basic_job(const JobSpec& spec, std::uint32_t queue, std::u
 /// Whether a spec has no more than that.
 inline bool only_basics_and_key(const JobSpec& spec) {
   return (spec.id.size() | spec.extra.size() | spec.tenant.size() | spec.scheduled_at_ms |
-          spec.expires_at_ms) == 0 &&
+          spec.expires_at_ms | spec.enqueue_ttl_s | spec.total_timeout_s | spec.grace_period_s) ==
+             0 &&
          spec.limit == nullptr && !spec.pending && !spec.priority_age_rate && !spec.result_ttl_s;
 }
 inline bool only_basics(const JobSpec& spec) {

@@ -58,6 +58,8 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kQueueDeleted: return "queue.deleted";
     case EventKind::kJobTimeout: return "job.timeout";
     case EventKind::kJobStalled: return "job.stalled";
+    case EventKind::kJobTtlExpired: return "job.ttl_expired";
+    case EventKind::kJobTotalTimeout: return "job.total_timeout";
     case EventKind::kProcessRepaired: return "process.repaired";
     case EventKind::kWorkerLost: return "worker.lost";
     case EventKind::kWorkerStarted: return "worker.started";
@@ -236,6 +238,9 @@ void EventReader::Impl::add_job(const engine::EventFacts& facts, Event& event) c
     event.duration_ms = facts.value;
   else if (facts.kind == EventKind::kJobTimeout || facts.kind == EventKind::kJobStalled)
     event.limit_ms = facts.value >> 32, event.duration_ms = facts.value & 0xFFFF'FFFF;
+  else if (facts.kind == EventKind::kJobTtlExpired || facts.kind == EventKind::kJobTotalTimeout)
+    event.limit_ms = (facts.value >> 32) * 1000,
+    event.duration_ms = (facts.value & 0xFFFF'FFFF) * 1000;
   else if (facts.kind == EventKind::kJobProgress)
     event.progress = static_cast<double>(facts.value) / 10'000;
   else if (facts.kind == EventKind::kJobStarted)
@@ -313,6 +318,9 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
   event.job_type = job->body.substr(0, job->type_length);
   if (facts.kind == EventKind::kJobExpired && job->expires_at > facts.value)
     event.ttl_ms = job->expires_at - facts.value;
+  if (facts.kind == EventKind::kJobExpired &&
+      internal::discard_reason(*job) == "enqueue_ttl_expired")
+    event.ttl_ms = std::uint64_t{job->times.enqueue_ttl_s} * 1000;
   if (facts.kind == EventKind::kJobProgress && job->attempt == facts.attempt) {
     event.progress_message = job->report.message;
     event.progress_data = job->report.data;
@@ -320,8 +328,10 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
   if (is_of_holder(facts.kind) && event.worker_id.empty() && job->attempt == facts.attempt)
     event.worker_id = engine::worker_id_of(store, job->worker);
   if (!failed(facts.kind)) return;
-  if (facts.kind == EventKind::kJobDiscarded && internal::discard_reason(*job) == "dropped") {
-    event.error = error_without_attempt("dropped", facts.attempt, event.time_ms);
+  const std::string_view reason = internal::discard_reason(*job);
+  if (facts.kind == EventKind::kJobDiscarded &&
+      (reason == "dropped" || reason == "total_timeout")) {
+    event.error = error_without_attempt(reason, facts.attempt, event.time_ms);
     return;
   }
   for (const engine::ErrorEntry& entry : engine::decode_errors(job->errors))

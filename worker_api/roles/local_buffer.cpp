@@ -17,7 +17,7 @@
 
 namespace ojs_shm {
 
-static_assert(sizeof(JobSpec) == 200, "A new text of JobSpec must be one that OwnedJobSpec keeps.");
+static_assert(sizeof(JobSpec) == 216, "A new text of JobSpec must be one that OwnedJobSpec keeps.");
 
 OwnedJobSpec::OwnedJobSpec(const JobSpec& job)
     : id(job.id),

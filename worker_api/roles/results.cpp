@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/tables/job_look.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/workflows/workflow_look.hpp"
 #include "worker_api/json/result_ttl.hpp"
 
@@ -20,6 +21,13 @@ namespace ojs_shm::internal {
   return {.code = Code::kNotFound, .message = "no job with id " + std::string(id), .subject = "id"};
 }
 
+Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
+  return {.code = Code::kWrongState,
+          .message = "job " + std::string(id) + " is " + std::string(engine::name_of(found)) +
+                     ", not " + std::string(wanted),
+          .subject = std::string(engine::name_of(found))};
+}
+
 void tell_result(const engine::Store& store, const engine::Snapshot& s, JobInfo& info) {
   info.result = s.result;
   info.result_ttl_s = result_ttl_in(info.extra);
@@ -33,10 +41,24 @@ void tell_result(const engine::Store& store, const engine::Snapshot& s, JobInfo&
   info.result.clear();
 }
 
+namespace {
+
+/// Source: ojs-timeouts 8.
+std::string_view expiry_name(unsigned time_up) {
+  switch (static_cast<engine::TimeUp>(time_up)) {
+    case engine::TimeUp::kEnqueueTtl: return "enqueue_ttl_expired";
+    case engine::TimeUp::kTotalTimeout: return "total_timeout";
+    case engine::TimeUp::kExpired: break;
+  }
+  return "expired";
+}
+
+}  // namespace
+
 /// A limit drops a job without a mark: the job never began, and has no error.
 std::string_view discard_reason(const engine::Snapshot& s) {
   if (s.state() != engine::JobState::kDiscarded) return "";
-  if (s.policy.has(engine::Policy::kExpired)) return "expired";
+  if (s.policy.has(engine::Policy::kExpired)) return expiry_name(s.policy.previous());
   if (s.policy.previous() != 0 || (s.attempt == 0 && s.errors.empty())) return "dropped";
   return "failed";
 }

@@ -20,6 +20,7 @@
 #include "worker_api/json/unique_key.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/crons.hpp"
+#include "worker_api/roles/exported_past.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/queue_policy.hpp"
 #include "worker_api/roles/settings_check.hpp"
@@ -223,7 +224,7 @@ struct Import::Impl {
     spec.extra = job.extra;
     spec.scheduled_at_ms = job.scheduled_at_ms;
     spec.expires_at_ms = job.expires_at_ms;
-    spec.timeout_ms = job.timeout_ms, spec.lease_ms = job.lease_ms;
+    internal::take_times(job, spec);
     spec.pending = job.state == State::kPending;
     spec.retry = job.retry;
     spec.priority_age_rate = job.priority_age_rate;
@@ -249,6 +250,7 @@ struct Import::Impl {
     if (job.previous_state) past.previous = static_cast<engine::JobState>(*job.previous_state);
     past.attempt = job.attempt;
     past.expired = exported.expired;
+    past.time_up = internal::time_up_of(job.discard_reason);
     past.dead = job.dead_letter && job.state == State::kDiscarded;
     past.fence = job.fence;
     past.created_at = job.created_at_ms;
@@ -263,11 +265,7 @@ struct Import::Impl {
     past.report = {job.progress_at_ms, job.progress_message, job.progress_data,
                    job.last_checkpoint};
     past.result = job.result;
-    for (const JobError& error : job.errors)
-      reading.errors +=
-          engine::encode_error({error.occurred_at_ms, error.attempt, error.retryable, error.code,
-                                error.type, error.message, error.details});
-    past.errors = reading.errors;
+    past.errors = reading.errors = internal::encoded(job.errors);
     return {};
   }
 

@@ -190,13 +190,6 @@ Error just_brought(std::string_view what) {
           .subject = "id"};
 }
 
-Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
-  return {.code = Code::kWrongState,
-          .message = "job " + std::string(id) + " is " + std::string(engine::name_of(found)) +
-                     ", not " + std::string(wanted),
-          .subject = std::string(engine::name_of(found))};
-}
-
 namespace {
 
 /// Whose job it is, and the key that it brings.
@@ -261,6 +254,10 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
   job.extra = spec.extra;
   job.scheduled_at = spec.scheduled_at_ms;
   job.expires_at = spec.expires_at_ms;
+  job.times = {spec.enqueue_ttl_s, spec.total_timeout_s, spec.grace_period_s};
+  if (spec.total_timeout_s != 0 && std::uint64_t{spec.total_timeout_s} * 1000 < spec.timeout_ms)
+      [[unlikely]]
+    return SpecFault::kTotalTimeout;
   job.pending = spec.pending;
   if (spec.priority_age_rate) [[unlikely]] {
     if (*spec.priority_age_rate > engine::Aging::Rate::kMax) return SpecFault::kAgeRate;
@@ -349,6 +346,8 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
       return invalid("priority_age_rate", "priority_age_rate is at most 255",
                      engine::Aging::Rate::kMax);
     case SpecFault::kTenant: return invalid("meta.tenant_id", "meta.tenant_id must be a text");
+    case SpecFault::kTotalTimeout:
+      return invalid("total_timeout", "total_timeout must not be shorter than timeout");
     case SpecFault::kResultTtl: return wrong_result_ttl(spec);
     case SpecFault::kLimit: return check_limit(spec.limit->key, spec.limit->limit, false).error();
     case SpecFault::kNoLimits:
@@ -409,6 +408,8 @@ JobInfo info_of(const engine::Store& store, const engine::Snapshot& s) {
   info.expires_at_ms = s.expires_at;
   info.started_at_ms = s.started_at;
   info.timeout_ms = s.timeout_ms, info.lease_ms = s.lease_ms;
+  info.enqueue_ttl_s = s.times.enqueue_ttl_s, info.total_timeout_s = s.times.total_timeout_s;
+  info.grace_period_s = s.times.grace_s;
   switch (info.state) {
     case State::kCompleted: info.completed_at_ms = s.finished_at; break;
     case State::kCancelled: info.cancelled_at_ms = s.finished_at; break;

@@ -36,7 +36,8 @@ constexpr Shape kShapes[] = {
                "scheduled_at?: text|null, delay_until?: text|null, expires_at?: text|null, retry?: object|null, "
                "retry_policy?: object|null, max_attempts?: integer|null, pending?: boolean|null, "
                "meta?: object|null, metadata?: object|null, tags?: [text]|null, unique?: any, "
-               "rate_limit?: object|null, result_ttl?: any, schema?: text|null, options?: object|null, "
+               "rate_limit?: object|null, result_ttl?: any, enqueue_ttl?: integer|null, total_timeout?: integer|null, "
+               "grace_period?: integer|null, heartbeat_timeout?: integer|null, schema?: text|null, options?: object|null, "
                "workflow?: object|null, ..."},
     {"JobName", "id: text, type: text"},
     {"Enqueued", "job: Job|JobName, deduplicated?: boolean, workflow?: Workflow"},

@@ -87,7 +87,7 @@ StateChange last_change(const JobInfo& job) {
   if (change.from) return change;
   if (job.state == State::kCompleted || job.discard_reason == "failed")
     change.from = State::kActive;
-  if (job.discard_reason == "expired" || job.discard_reason == "dropped")
+  else if (job.state == State::kDiscarded && job.discard_reason != "total_timeout")
     change.from = job.scheduled_at_ms > job.discarded_at_ms ? State::kScheduled : State::kAvailable;
   return change;
 }

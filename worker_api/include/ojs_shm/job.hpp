@@ -96,6 +96,14 @@ struct JobSpec {
   /// how many seconds its result is kept after its end; 0: not stored; -1 or unset: no limit of its
   /// own. Stored in `extra` as `result_ttl`; at most 3,153,600,000
   std::optional<std::int64_t> result_ttl_s = {};
+  /// Seconds from its creation within which an attempt must begin, else it is discarded; 0: no limit.
+  /// Source: ojs-timeouts 5.3
+  std::uint32_t enqueue_ttl_s = 0;
+  /// seconds from its creation within which it must have ended, over all attempts, else it is
+  /// discarded; 0: no limit; not below timeout_ms. Source: ojs-timeouts 5.2
+  std::uint32_t total_timeout_s = 0;
+  /// seconds that an attempt has beyond timeout_ms before it is ended. Source: ojs-timeouts 5.4
+  std::uint32_t grace_period_s = 0;
 };
 
 /// One recorded failure of a job, oldest first.
@@ -135,12 +143,14 @@ struct JobInfo {
   std::uint64_t completed_at_ms = 0;  ///< completed, and discarded by failure; never by expiry
   std::uint64_t cancelled_at_ms = 0;
   std::uint64_t discarded_at_ms = 0;
-  /// discarded: "expired", "dropped" (for want of room) or "failed"; else empty
+  /// discarded: "expired", "enqueue_ttl_expired", "total_timeout" (while it waited), "dropped" (for
+  /// want of room) or "failed"; else empty
   std::string discard_reason;
   std::uint64_t next_attempt_at_ms = 0;  ///< retryable
   std::uint32_t retry_delay_ms = 0;      ///< the last delay
   std::uint32_t timeout_ms = 0;
   std::uint32_t lease_ms = 0;
+  std::uint32_t enqueue_ttl_s = 0, total_timeout_s = 0, grace_period_s = 0;  ///< as JobSpec has them
   std::optional<State> previous_state;  ///< of a cancelled job
   bool dead_letter = false;
   bool cancel_requested = false;

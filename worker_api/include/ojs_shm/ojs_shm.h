@@ -72,8 +72,7 @@ enum {
   OJS_SHM_E_NOT_FOUND = -4,      // no job, queue or name like that
   OJS_SHM_E_WRONG_STATE = -5,    // the job's state forbids it; `subject` is the state
   OJS_SHM_E_QUEUE_FULL = -6,     // the queue's bound refused the job; see `depth`, `bound`, `unit`
-  // a pool of the segment is exhausted, handles too; `subject` is the pool
-  OJS_SHM_E_NOMEM = -7,
+  OJS_SHM_E_NOMEM = -7,  // a pool of the segment is exhausted, handles too; `subject` is the pool
   OJS_SHM_E_PERMISSION = -8,     // the operating system refused access to the segment
   OJS_SHM_E_IN_USE = -9,         // another process has that name, role or file
   OJS_SHM_E_OTHER_FORMAT = -10,  // another segment format, layout or convention
@@ -244,6 +243,8 @@ typedef struct ojs_shm_job_spec {
   const char* unique;  // a policy in JSON (docs/unique.md); default none
   size_t unique_size;
   int64_t result_ttl_s;  // kept so many seconds after its end; 0: not stored, -1: without end
+  // in seconds, 0: none; docs/c_api.md says what they do. Source: ojs-timeouts 5
+  uint32_t enqueue_ttl_s, total_timeout_s, grace_period_s, reserved;
 } ojs_shm_job_spec;
 
 // --- Producer ------------------------------------------------------------------------------------

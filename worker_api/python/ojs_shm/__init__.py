@@ -23,7 +23,8 @@ from .errors import (CannotAttach, Closed, Duplicate, Empty, Failure, InternalEr
                      PermissionDenied, QueueFull, ResultPruned, SegmentFull, StaleVersion, TimedOut, TooLarge,
                      WrongState)
 from .events import Events
-from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, QueueStats, Retry
+from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, Retry
+from .queue_stats import QueueStats
 from .middleware import Chain
 from .on_full import OnFull, Unsent
 from .priority import Priority

@@ -72,7 +72,9 @@ class JobSpec(Sized):
                 ("retry", POINTER(RetryPolicy)), ("priority", c_int64), ("scheduled_at_ms", c_uint64),
                 ("expires_at_ms", c_uint64), ("timeout_ms", c_uint32), ("lease_ms", c_uint32), ("flags", c_uint32),
                 ("priority_age_rate", c_uint32), ("rate_limit", c_char_p), ("rate_limit_size", c_size_t),
-                ("tenant", c_char_p), ("unique", c_char_p), ("unique_size", c_size_t), ("result_ttl_s", c_int64)]
+                ("tenant", c_char_p), ("unique", c_char_p), ("unique_size", c_size_t), ("result_ttl_s", c_int64),
+                ("enqueue_ttl_s", c_uint32), ("total_timeout_s", c_uint32), ("grace_period_s", c_uint32),
+                ("reserved", c_uint32)]
 
 
 class Args(Sized):

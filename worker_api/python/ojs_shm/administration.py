@@ -13,7 +13,8 @@ from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
 from .events import Events
-from .jobs import JobInfo, QueueStats, state_number, stats_of, to_json
+from .jobs import JobInfo, state_number, to_json
+from .queue_stats import QueueStats, stats_of
 from .times import Duration, milliseconds
 
 

@@ -17,9 +17,10 @@ from .client import Queue
 from .events import LOOK
 from .aio_bell import Bell
 from .aio_room import Room
-from .jobs import NOTHING, JobInfo, NewJob, QueueStats
+from .jobs import NOTHING, JobInfo, NewJob
 from .middleware import Chain
 from .on_full import OnFull, Unsent
+from .queue_stats import QueueStats
 from .times import Duration, milliseconds
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs: what is asked for, what a worker holds, what is known of one, and what a queue counts."""
+"""Jobs: what is asked for, what a worker holds, and what is known of one."""
 
 from __future__ import annotations
 
@@ -101,6 +101,10 @@ class NewJob:
     unique: dict[str, Any] | None = None
     #: how long its result is kept after its end, in whole seconds; 0: not stored, -1: without end, None: as long as the job
     result_ttl: Duration | None = None
+    enqueue_ttl: Duration | None = None    #: dropped when no attempt has begun so long after its creation; whole seconds
+    #: discarded when it has not ended so long after its creation, over all attempts; not below `timeout`; whole seconds
+    total_timeout: Duration | None = None
+    grace_period: Duration | None = None   #: what an attempt has beyond `timeout` before it is ended; whole seconds
 
     def arguments(self) -> list[Any]:
         if self.args is None:
@@ -145,6 +149,9 @@ class NewJob:
         if self.result_ttl is not None:
             spec.result_ttl_s = whole_seconds(self.result_ttl, "result_ttl")
             spec.flags |= _abi.JOB_HAS_RESULT_TTL
+        for name in ("enqueue_ttl", "total_timeout", "grace_period"):
+            if (given := getattr(self, name)) is not None:
+                setattr(spec, name + "_s", _abi.whole(whole_seconds(given, name), name, 32))
         if self.delay is not None and self.scheduled_at is not None:
             raise TypeError("a job has either a delay or scheduled_at")
         if self.delay is not None:
@@ -197,6 +204,9 @@ class JobInfo:
         self.tags: list[str] = raw.get("tags", [])
         self.result: Any = raw.get("result")
         self.result_ttl: int | None = raw.get("result_ttl")
+        self.enqueue_ttl: int | None = raw.get("enqueue_ttl")
+        self.total_timeout: int | None = raw.get("total_timeout")
+        self.grace_period: int | None = raw.get("grace_period")
         self.result_expires_at = moment(raw.get("result_expires_at"))
         self.result_pruned: bool = raw.get("result_pruned", False)  #: completed, and its result is kept no longer
         self.workflow_id: str | None = raw.get("workflow_id")
@@ -422,29 +432,8 @@ class Job:
         return f"<Job {self.id} {self.type} priority={self.priority} attempt={self.attempt}>"
 
 
-@dataclasses.dataclass(frozen=True)
-class QueueStats:
-    """One queue at one instant. `raw` has every number the library gave."""
-
-    name: str
-    depth: int              #: available + scheduled + retryable + pending
-    max_depth: int          #: 0: unbounded
-    paused: bool
-    by_state: dict[str, int]
-    oldest_age: float       #: seconds for which the longest available job has been available; 0: there is none
-    dead_letters: int       #: discarded jobs that are kept for an operator
-    failed_attempts: int    #: attempts that ever ended in a failure or a timeout
-    raw: dict[str, Any] = dataclasses.field(repr=False)
-
-
 def state_number(state: str) -> int:
     if state not in _abi.STATES:
         raise errors.InvalidArgument(f"state must be one of {', '.join(_abi.STATES)}, not {state!r}", code="invalid",
                                      number=-2, subject="state")
     return _abi.STATES.index(state)
-
-
-def stats_of(raw: dict[str, Any]) -> QueueStats:
-    return QueueStats(name=raw["name"], depth=raw["depth"], max_depth=raw["max_depth"], paused=raw["paused"],
-                      by_state=raw["by_state"], oldest_age=raw["oldest_age_ms"] / 1000,
-                      dead_letters=raw["dead_letters"], failed_attempts=raw["failed_attempts_total"], raw=raw)

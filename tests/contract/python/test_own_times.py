@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that say of their own time."""
+
+import datetime
+
+from segments import OnQueue
+
+import ojs_shm
+
+
+class OwnTimes(OnQueue):
+    def test_they_are_kept_with_the_job(self):
+        info = self.queue.submit("timed", enqueue_ttl=datetime.timedelta(hours=1), total_timeout=7200, grace_period=4.5).info()
+        self.assertEqual((info.enqueue_ttl, info.total_timeout, info.grace_period), (3600, 7200, 5))
+        info = self.queue.submit("timed").info()
+        self.assertEqual((info.enqueue_ttl, info.total_timeout, info.grace_period), (None, None, None))
+
+    def test_what_is_no_time_is_refused(self):
+        for name in ("enqueue_ttl", "total_timeout", "grace_period"):
+            with self.subTest(name), self.assertRaises(ojs_shm.InvalidArgument):
+                self.queue.submit("timed", **{name: -5})
+        with self.assertRaises(ojs_shm.InvalidArgument) as caught:
+            self.queue.submit("timed", timeout=11, total_timeout=10)
+        self.assertEqual(caught.exception.subject, "total_timeout")
