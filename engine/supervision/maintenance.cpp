@@ -21,14 +21,15 @@ MaintenanceView look_at_maintenance(const Store& store) {
   for (unsigned look = 0; look < 1024; ++look) {
     const MaintenanceWord word(header.maintenance.load());  // PAIR maintenance
     MaintenanceView view{word.on(), std::string(word.length(), '\0'),
-                         header.maintenance_since[word.bank()].get()};
+                         header.maintenance_since[word.bank()].get(),
+                         header.maintenance_end[word.bank()].get()};
     shm::copy_out(view.reason.data(), header.maintenance_reason[word.bank()], word.length());
     if (header.maintenance.load() == word.word) return view;
   }
   return {};
 }
 
-Outcome Maintenance::define(bool on, std::string_view reason) {
+Outcome Maintenance::define(bool on, std::string_view reason, std::uint64_t end_ms) {
   EngineHeader& header = store_.header();
   if (!seat().take()) return Outcome::kBusy;
   const MaintenanceWord before(header.maintenance.load());
@@ -38,6 +39,7 @@ Outcome Maintenance::define(bool on, std::string_view reason) {
   // NO CRASH POINT: a bank means nothing before the word names it
   shm::copy_in(header.maintenance_reason[bank], text.data(), text.size());
   header.maintenance_since[bank].set(store_.now_ms());
+  header.maintenance_end[bank].set(end_ms);
   using W = MaintenanceWord;
   header.maintenance.store(W::On::put(on ? 1 : 0) | W::Bank::put(bank) |
                                W::Length::put(std::min(reason.size(), text.size())) |

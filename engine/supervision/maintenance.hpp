@@ -14,6 +14,7 @@ struct MaintenanceView {
   bool on = false;
   std::string reason;
   std::uint64_t since_ms = 0;  ///< when that was said
+  std::uint64_t end_ms = 0;    ///< when it is meant to end; 0: nothing was said
 };
 MaintenanceView look_at_maintenance(const Store& store);
 
@@ -22,8 +23,8 @@ class Maintenance {
  public:
   explicit Maintenance(Actor& actor) : actor_(actor), store_(actor.store()) {}
 
-  /// kBusy: a lane is stopped in the middle of it.
-  Outcome define(bool on, std::string_view reason);
+  /// `end_ms` is told and does nothing. kBusy: a lane is stopped in the middle of it.
+  Outcome define(bool on, std::string_view reason, std::uint64_t end_ms);
   /// After a death: ends the change that the dead lane was at, if it was.
   void end_change();
 

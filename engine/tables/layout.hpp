@@ -396,6 +396,7 @@ struct EngineHeader {
   // NO CRASH POINT: a bank means nothing before `maintenance` names it
   Plain<std::uint64_t> maintenance_since[2];
   std::uint64_t maintenance_reason[2][kReasonBytes / 8];
+  Plain<std::uint64_t> maintenance_end[2];  // NO CRASH POINT: as above. ms, 0: nothing was said
   /// lanes that sleep until an event is told or a job ends that is waited for. PAIR listen
   alignas(64) Word listeners[shm::kMaxLanes / 64];
 };

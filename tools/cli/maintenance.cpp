@@ -10,6 +10,7 @@
 #include "tools/cli/view.hpp"
 #include "tools/shell/exit_code.hpp"
 #include "tools/shell/output.hpp"
+#include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/json/maintenance_text.hpp"
 #include "worker_api/json/time_text.hpp"
@@ -22,7 +23,7 @@ namespace {
 using shell::must;
 
 struct MaintenanceOptions {
-  std::string reason;
+  std::string reason, duration;
 };
 
 int show(const Request& request, const MaintenanceOptions&) {
@@ -32,13 +33,19 @@ int show(const Request& request, const MaintenanceOptions&) {
   else if (!maintenance.enabled)
     fmt::print("off\n");
   else
-    fmt::print("on since {}{}{}\n", print_timestamp(maintenance.since_ms),
+    fmt::print("on since {}{}{}{}\n", print_timestamp(maintenance.since_ms),
+               maintenance.estimated_end_ms == 0
+                   ? ""
+                   : ", until about " + print_timestamp(maintenance.estimated_end_ms),
                maintenance.reason.empty() ? "" : ": ", shell::printable(maintenance.reason));
   return shell::kExitOk;
 }
 
-int turn(const Request& request, bool on, std::string_view reason) {
-  must(must(Admin::attach(request.where)).set_maintenance(on, reason));
+int turn(const Request& request, bool on, const MaintenanceOptions& options) {
+  std::uint64_t end_ms = 0;
+  if (!options.duration.empty())
+    end_ms = shell::unix_now_ms() + must(shell::parse_duration_ms(options.duration));
+  must(must(Admin::attach(request.where)).set_maintenance(on, options.reason, end_ms));
   if (request.json) return show(request, {});
   shell::inform(on ? "no job is handed out until `ojs-shm maintenance off`"
                    : "jobs are handed out again");
@@ -46,7 +53,7 @@ int turn(const Request& request, bool on, std::string_view reason) {
 }
 
 int turn_on(const Request& request, const MaintenanceOptions& options) {
-  return turn(request, true, options.reason);
+  return turn(request, true, options);
 }
 int turn_off(const Request& request, const MaintenanceOptions&) { return turn(request, false, {}); }
 
@@ -60,6 +67,9 @@ void add_maintenance_commands(CLI::App& app, Request& request) {
   set_footer(*maintenance);
   const auto [on, options] = add_command<MaintenanceOptions>(
       *maintenance, request, "on", "From now on, for every process of the segment", &turn_on);
+  on->add_option("--estimated-duration", options->duration,
+                 "How long it will take, as far as is known; it is told, and ends nothing")
+      ->type_name("TIME");
   on->add_option("--reason", options->reason, "Why, for those who look")->type_name("TEXT");
   add_command<MaintenanceOptions>(*maintenance, request, "off", "Hand out jobs again", &turn_off);
   add_command<MaintenanceOptions>(*maintenance, request, "show", "Whether it is on, and why",

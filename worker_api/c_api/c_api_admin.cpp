@@ -139,8 +139,14 @@ int ojs_shm_dead_drop(ojs_shm_admin* admin, const char* id) {
 }
 
 int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char* reason) {
+  return ojs_shm_set_maintenance_until(admin, on, reason, 0);
+}
+
+int ojs_shm_set_maintenance_until(ojs_shm_admin* admin, int on, const char* reason,
+                                  uint64_t estimated_end_ms) {
   return entry(admin, [&](Record& record) -> int {
-    return record.done(admin->object.set_maintenance(on != 0, text_or(reason)));
+    return record.done(
+        admin->object.set_maintenance(on != 0, text_or(reason), estimated_end_ms));
   });
 }
 

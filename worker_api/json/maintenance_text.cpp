@@ -12,6 +12,8 @@ std::string print_maintenance(const Maintenance& maintenance) {
   writer.boolean("enabled", maintenance.enabled);
   writer.text("reason", maintenance.reason);
   if (maintenance.since_ms != 0) writer.text("since", print_timestamp(maintenance.since_ms));
+  if (maintenance.estimated_end_ms != 0)
+    writer.text("estimated_end", print_timestamp(maintenance.estimated_end_ms));
   writer.close();
   return out;
 }

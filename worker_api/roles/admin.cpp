@@ -248,7 +248,7 @@ Status Admin::set_immutable_priorities(bool on) {
   return {};
 }
 
-Status Admin::set_maintenance(bool on, std::string_view reason) {
+Status Admin::set_maintenance(bool on, std::string_view reason, std::uint64_t estimated_end_ms) {
   if (impl_->handle->closed()) return internal::closed();
   if (reason.size() > engine::kReasonBytes)
     return Error{Code::kInvalid,
@@ -257,7 +257,8 @@ Status Admin::set_maintenance(bool on, std::string_view reason) {
                  reason.size(),
                  engine::kReasonBytes,
                  "bytes"};
-  const engine::Outcome outcome = engine::Maintenance(impl_->handle->actor()).define(on, reason);
+  const engine::Outcome outcome =
+      engine::Maintenance(impl_->handle->actor()).define(on, reason, on ? estimated_end_ms : 0);
   if (outcome != engine::Outcome::kOk)
     return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, "maintenance");
   return {};

@@ -106,7 +106,7 @@ bool is_broker(Attachment& attachment, std::uint32_t process) {
 
 Maintenance describe_maintenance(const engine::Store& store) {
   const engine::MaintenanceView view = engine::look_at_maintenance(store);
-  return {view.on, view.reason, view.since_ms};
+  return {view.on, view.reason, view.since_ms, view.end_ms};
 }
 
 SegmentInfo describe_segment(Attachment& attachment, const engine::Census& census) {

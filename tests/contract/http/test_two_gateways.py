@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two gateways and native programs of one segment: what one was told, the others know, also when it is dead."""
 
+import datetime
 import http.client
 import json
 import signal
@@ -75,6 +76,20 @@ class TwoGateways(unittest.TestCase):
         self.native("maintenance", "off")
         self.assertFalse(self.first("GET", "admin/maintenance")["enabled"])
         self.assertEqual(len(self.first("POST", "workers/fetch", {"queues": ["default"]})["jobs"]), 1)
+
+    def test_maintenance_says_when_it_is_meant_to_end(self):
+        told = self.other("POST", "admin/system/maintenance", {"enabled": True, "estimated_duration": "PT30M"})
+        span = [datetime.datetime.fromisoformat(told[name]) for name in ("enabled_at", "estimated_end")]
+        self.assertAlmostEqual((span[1] - span[0]).total_seconds(), 1800, delta=30)
+        self.assertEqual(self.first("GET", "admin/maintenance"), told)
+        self.assertIn("until about", self.native("maintenance", "show"))
+        end = "2099-01-01T00:00:00.000Z"
+        self.assertEqual(self.first("POST", "admin/maintenance", {"enabled": True, "estimated_end": end})["estimated_end"], end)
+        for wrong in ({"estimated_end": "soon"}, {"estimated_duration": "P1M"}, {"estimated_duration": "PT1H", "estimated_end": end}):
+            self.assertEqual(self.up.call("POST", "admin/maintenance", {"enabled": True, **wrong}).status, 400, wrong)
+        self.native("maintenance", "on", "--estimated-duration", "1h")
+        self.assertIn("estimated_end", self.first("GET", "admin/maintenance"))
+        self.assertNotIn("estimated_end", self.first("POST", "admin/maintenance", {"enabled": False}))
 
     def test_a_reason_that_is_too_long_is_refused(self):
         refused = self.up.call("POST", "admin/maintenance", {"enabled": True, "reason": "x" * 257})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that say of their own time."""
+"""Jobs that say of their own time, and a maintenance that is meant to end."""
 
 import datetime
 
@@ -22,3 +22,7 @@ class OwnTimes(OnQueue):
         with self.assertRaises(ojs_shm.InvalidArgument) as caught:
             self.queue.submit("timed", timeout=11, total_timeout=10)
         self.assertEqual(caught.exception.subject, "total_timeout")
+
+    def test_a_maintenance_says_when_it_is_meant_to_end(self):
+        self.queue.set_maintenance(True, "moving", estimated_end=4_000_000_000)
+        self.assertEqual(self.queue.segment_stats()["segment"]["maintenance"]["estimated_end"], "2096-10-02T07:06:40.000Z")

@@ -269,8 +269,10 @@ constexpr Shape kShapes[] = {
                    "runs: Histogram"},
     {"WaitList", "items: [LevelWaits]"},
     {"Access", "tokens: boolean, scopes: [text], segment: text, version: text"},
-    {"SetMaintenance", "enabled?: boolean, maintenance?: boolean, reason?: text"},
-    {"Maintenance", "enabled: boolean, maintenance: boolean, reason: text, since?: time, enabled_at?: time"},
+    {"SetMaintenance", "enabled?: boolean, maintenance?: boolean, reason?: text, "
+                       "estimated_duration?: text, estimated_end?: time"},
+    {"Maintenance", "enabled: boolean, maintenance: boolean, reason: text, since?: time, enabled_at?: time, "
+                    "estimated_end?: time"},
     {"Configuration", "segment: SegmentConfiguration, gateway: GatewayConfiguration"},
     {"SegmentConfiguration", "name: text, convention: text, format: integer, size_bytes: integer, slots: integer, "
                              "max_body_bytes: integer, default_lease_ms: integer, retention_ms: integer, "

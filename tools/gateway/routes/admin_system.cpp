@@ -63,6 +63,8 @@ std::string maintenance_text(const Maintenance& maintenance) {
     if (maintenance.since_ms == 0) return;
     writer.text("since", print_timestamp(maintenance.since_ms));
     if (maintenance.enabled) writer.text("enabled_at", print_timestamp(maintenance.since_ms));
+    if (maintenance.estimated_end_ms != 0)
+      writer.text("estimated_end", print_timestamp(maintenance.estimated_end_ms));
   });
 }
 
@@ -70,11 +72,21 @@ Reply get_maintenance(Desk& desk, const Request&) {
   return ok(maintenance_text(desk.observer.maintenance()));
 }
 
+/// A time, or how long from now; Unix ms, 0: nothing is said.
+std::uint64_t estimated_end(const Body& body, std::uint64_t now_ms) {
+  const auto length = body.milliseconds("estimated_duration");
+  const auto time = body.moment("estimated_end");
+  if (length && time)
+    throw invalid_request("give estimated_duration or estimated_end, not both", "estimated_end");
+  return length ? now_ms + *length : time.value_or(0);
+}
+
 Reply set_maintenance(Desk& desk, const Request& request) {
   const Body body(request);
   const auto enabled = body.flag(body.raw("enabled") ? "enabled" : "maintenance");
   if (!enabled) throw invalid_request("enabled must be true or false", "enabled");
-  must(desk.admin.set_maintenance(*enabled, body.text("reason").value_or("")));
+  must(desk.admin.set_maintenance(*enabled, body.text("reason").value_or(""),
+                                  estimated_end(body, desk.now_ms())));
   if (!*enabled) desk.hall.jobs_came();
   return get_maintenance(desk, request);
 }

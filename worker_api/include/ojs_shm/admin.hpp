@@ -158,9 +158,10 @@ class OJS_SHM_API Admin {
   Status set_immutable_priorities(bool on);
   /// Maintenance of the segment: while it is on, no process gets a job from any queue, no scheduled
   /// job or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. It is independent of the pauses of queues. Survives this process.
+  /// `estimated_end_ms`, Unix time, is told to those who look, 0: nothing is said; it ends nothing.
   /// Errors: kInvalid (the reason is longer than 256 bytes), kTimeout (a stopped process is in the
   /// middle of it).
-  Status set_maintenance(bool on, std::string_view reason = {});
+  Status set_maintenance(bool on, std::string_view reason = {}, std::uint64_t estimated_end_ms = 0);
   /// The supervisor drops dead letters that are too old or too many, now and every five minutes.
   Status set_dead_retention(const DeadLetterRetention& retention);
   /// Does `action` to every job that the filter chooses, one after the other, so that a kill leaves

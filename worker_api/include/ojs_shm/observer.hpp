@@ -144,6 +144,8 @@ struct Maintenance {
   bool enabled = false;
   std::string reason = {};
   std::uint64_t since_ms = 0;  ///< when it was set, Unix time; 0: it never was on
+  /// when it is meant to end, Unix time; 0: nothing was said of it
+  std::uint64_t estimated_end_ms = 0;
 };
 
 struct SegmentInfo {

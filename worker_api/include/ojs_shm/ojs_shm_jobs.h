@@ -119,6 +119,9 @@ OJS_SHM_API int64_t ojs_shm_last_checkpoint(const ojs_shm_job* job, char* buffer
 // or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells
 // both. Errors: INVALID, TIMEOUT.
 OJS_SHM_API int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char* reason);
+// The same with the time at which it is meant to end, Unix ms, 0: nothing is said. It is told, and ends nothing.
+OJS_SHM_API int ojs_shm_set_maintenance_until(ojs_shm_admin* admin, int on, const char* reason,
+                                              uint64_t estimated_end_ms);
 
 // How long dead letters are kept (since the job was discarded; at first 180 days), and how many of
 // the segment (the oldest go first; at first 10,000). 0: without limit, OJS_SHM_AS_IT_IS: as it is.

@@ -265,7 +265,7 @@ _ENTRIES = {
     "dead_retry": (c_int, (_handle, c_char_p)),
     "dead_drop": (c_int, (_handle, c_char_p)),
     "drop": (c_int, (_handle, c_char_p)),
-    "set_maintenance": (c_int, (_handle, c_int, c_char_p)),
+    "set_maintenance_until": (c_int, (_handle, c_int, c_char_p, c_uint64)),
     "set_dead_retention": (c_int, (_handle, c_uint64, c_uint64)),
     "delete_queue": (c_int64, (_handle, c_char_p, c_int)),
     "observer_open": (c_int, (_handle, _out)),

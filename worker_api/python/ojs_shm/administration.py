@@ -15,7 +15,7 @@ from ._handles import Handles
 from .events import Events
 from .jobs import JobInfo, state_number, to_json
 from .queue_stats import QueueStats, stats_of
-from .times import Duration, milliseconds
+from .times import Duration, Moment, milliseconds, unix_milliseconds
 
 
 _PAGE_ORDERS = ("created", "scheduled", "priority")  # of OJS_SHM_ORDER_
@@ -341,12 +341,13 @@ class Administration:
         with self._admins.lent() as admin:
             admin.call(library().drop, _abi.text_in(id, "id"))
 
-    def set_maintenance(self, on: bool, reason: str = "") -> None:
+    def set_maintenance(self, on: bool, reason: str = "", *, estimated_end: Moment | None = None) -> None:
         """While it is on, no process gets a job from any queue, no scheduled job or retry becomes available, and no cron
         fires; enqueues go on, and active jobs may end.
-        segment_stats()["segment"]["maintenance"] reads it. Errors: InvalidArgument (a reason of more than 256 bytes)."""
+        segment_stats()["segment"]["maintenance"] reads it. `estimated_end` is told, and ends nothing. Errors: InvalidArgument (a reason of more than 256 bytes)."""
         with self._admins.lent() as admin:
-            admin.call(library().set_maintenance, int(on), _abi.text_in(reason, "reason"))
+            end_ms = 0 if estimated_end is None else unix_milliseconds(estimated_end, "estimated_end")
+            admin.call(library().set_maintenance_until, int(on), _abi.text_in(reason, "reason"), end_ms)
 
     def set_dead_retention(self, *, max_age: Duration | None = None, max_count: int | None = None) -> None:
         """How long dead letters are kept since they were discarded, and how many of the segment, the oldest going first; 0:

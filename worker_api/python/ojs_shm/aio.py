@@ -8,6 +8,7 @@ walks the whole segment goes to a thread, and all waiting for results is done by
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from .jobs import NOTHING, JobInfo, NewJob
 from .middleware import Chain
 from .on_full import OnFull, Unsent
 from .queue_stats import QueueStats
-from .times import Duration, milliseconds
+from .times import Duration, Moment, milliseconds
 
 if TYPE_CHECKING:
     from .aio_worker import AsyncWorker
@@ -232,8 +233,8 @@ class AsyncQueue:
     async def drop(self, id: str) -> None:
         self._queue.drop(id)
 
-    async def set_maintenance(self, on: bool, reason: str = "") -> None:
-        await asyncio.to_thread(self._queue.set_maintenance, on, reason)
+    async def set_maintenance(self, on: bool, reason: str = "", *, estimated_end: Moment | None = None) -> None:
+        await asyncio.to_thread(functools.partial(self._queue.set_maintenance, on, reason, estimated_end=estimated_end))
 
     async def set_dead_retention(self, *, max_age: Duration | None = None, max_count: int | None = None) -> None:
         self._queue.set_dead_retention(max_age=max_age, max_count=max_count)

@@ -98,6 +98,20 @@ TEST(MaintenanceMode, is_told_to_every_process_with_its_reason) {
   EXPECT_EQ(other.maintenance().reason, "");
 }
 
+TEST(MaintenanceMode, tells_when_it_is_meant_to_end_and_goes_on) {
+  QuietSegment s;
+  s.stop_clock();
+  const std::uint64_t end = s.now_ms() + kHour;
+  ASSERT_TRUE(s.admin.set_maintenance(true, "moving house", end).ok());
+  EXPECT_EQ(s.observer.maintenance().estimated_end_ms, end);
+  s.pass(2 * kHour);
+  EXPECT_TRUE(s.observer.maintenance().enabled);
+  ASSERT_TRUE(s.admin.set_maintenance(true, "moving house").ok());
+  EXPECT_EQ(s.observer.maintenance().estimated_end_ms, 0U);
+  ASSERT_TRUE(s.admin.set_maintenance(false, "", end).ok());
+  EXPECT_EQ(s.observer.maintenance().estimated_end_ms, 0U);
+}
+
 TEST(MaintenanceMode, wakes_those_who_sleep_when_it_ends) {
   QuietSegment s;
   ASSERT_TRUE(s.admin.set_maintenance(true).ok());
