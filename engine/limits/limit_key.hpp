@@ -86,7 +86,10 @@ constexpr std::uint64_t kLimitGone = 1;
 /// EngineHeader::limit_settler, which also gives it up (limit_sweep.cpp).
 struct alignas(128) LimitKey {
   Word name_hash;  ///< PAIR limit-name. kLimitGone: given up
-  Word name_length;
+  Half name_length;
+  /// When what an operator set is taken back, Unix s; 0: never. Written by limit_settler before the
+  /// settings; a crash leaves it as it is.
+  Half ends_at;
   Word config;
   Word rate;                         ///< WindowRule
   Word throttle;                     ///< ThrottleRule

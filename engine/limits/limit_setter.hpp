@@ -16,10 +16,13 @@ class LimitSetter {
  public:
   explicit LimitSetter(Actor& actor) : actor_(actor), store_(actor.store()) {}
 
-  Outcome define(std::string_view name, const LimitSettings& settings);
+  /// `ends_at_s`: when the supervisor takes it back, as clear() does; Unix s, 0: never.
+  Outcome define(std::string_view name, const LimitSettings& settings, std::uint32_t ends_at_s = 0);
   Outcome clear(std::string_view name);
   /// Of a job that brings its limit.
   Outcome bring(std::string_view name, const LimitSettings& settings, std::uint32_t& key);
+  /// Called by the supervisor: takes back what has ended. When the next one ends, Unix ms; 0: none does.
+  std::uint64_t end_overrides(std::uint64_t now);
   /// What workers of the pool have in hand when it gets a limit. False when another lane is setting
   /// limits.
   bool count_at_work(std::uint32_t pool);
@@ -35,9 +38,12 @@ class LimitSetter {
  private:
   std::uint32_t name_key(std::string_view name);
   std::uint32_t place_for(std::uint64_t hash) const;
-  Outcome write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh);
+  Outcome write(std::uint32_t at, const LimitSettings& settings, bool by_operator, bool fresh,
+                std::uint32_t ends_at_s = 0);
   Outcome try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
-                       bool fresh);
+                       bool fresh, std::uint32_t ends_at_s);
+  void announce_end(std::uint32_t ends_at_s);
+  void let_begin(std::uint32_t at, std::string_view name);
   bool adopt(std::uint32_t at);
   bool at_work_for(std::uint32_t pool, const JobRecord& job) const;
   void follow(std::string_view name, std::uint32_t at);

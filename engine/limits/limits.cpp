@@ -207,21 +207,22 @@ std::uint32_t LimitSetter::name_key(std::string_view name) {
   LimitKey& key = store_.limit_keys[at];
   if (key.name_hash.load() == kLimitGone) clean(at);
   shm::copy_in(key.name, name.data(), name.size());  // NO CRASH POINT: the hash comes last
-  key.name_length.store(name.size(), Point::kLimitNamed);
+  key.name_length.store(static_cast<std::uint32_t>(name.size()), Point::kLimitNamed);
+  key.ends_at.store(0, Point::kLimitNamed);
   key.name_hash.store(hash, Point::kLimitNamed);  // PAIR limit-name
   return at;
 }
 
 /// When permits are short, those of keys that are not needed are taken.
 Outcome LimitSetter::write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
-                           bool fresh) {
-  const Outcome outcome = try_to_write(at, settings, by_operator, fresh);
+                           bool fresh, std::uint32_t ends_at_s) {
+  const Outcome outcome = try_to_write(at, settings, by_operator, fresh, ends_at_s);
   if (outcome != Outcome::kNoLimits || sweep(at) == 0) return outcome;
-  return try_to_write(at, settings, by_operator, fresh);
+  return try_to_write(at, settings, by_operator, fresh, ends_at_s);
 }
 
 Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& settings, bool by_operator,
-                                  bool fresh) {
+                                  bool fresh, std::uint32_t ends_at_s) {
   LimitKey& key = store_.limit_keys[at];
   const Permits permits(store_);
   store_.header().limit_settler.store((actor_.lane() + 1) | (at + 1ULL) << 32, Point::kSettlerSet);
@@ -229,6 +230,7 @@ Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& setting
     return Outcome::kNoLimits;
   const bool was_limited = PermitSet::limit_of(key.permits.limit.load()) != PermitSet::kNone;
   if (!permits.set_limit(key.permits, at * 2, settings.concurrency)) return Outcome::kNoLimits;
+  key.ends_at.store(ends_at_s, Point::kSetChanged);
   key.rate.store(WindowRule(settings.sliding, settings.rate, settings.rate_period_ms).word,
                  Point::kSetChanged);
   key.throttle.store(
@@ -316,7 +318,45 @@ std::uint32_t queue_of(const Store& store, std::string_view name) {
 
 }  // namespace
 
-Outcome LimitSetter::define(std::string_view name, const LimitSettings& settings) {
+/// The supervisor looks at `limits_end`, so it comes first: a death leaves a look for nothing.
+void LimitSetter::announce_end(std::uint32_t ends_at_s) {
+  const std::uint64_t end = std::uint64_t{ends_at_s} * 1000;
+  Word& next = store_.header().limits_end;
+  if (const std::uint64_t known = next.load(); end != 0 && (known == 0 || end < known))
+    next.store(end, Point::kSetChanged);
+}
+
+std::uint64_t LimitSetter::end_overrides(std::uint64_t now) {
+  Word& next = store_.header().limits_end;
+  const std::uint64_t announced = next.load();
+  if (announced == 0 || announced > now) return announced;
+  if (!begin()) return now + 10;
+  std::vector<std::uint32_t> ended;
+  std::uint64_t earliest = 0;
+  for (std::uint32_t at = 0; at < store_.limit_keys.size(); ++at) {
+    const LimitKey& key = store_.limit_keys[at];
+    const std::uint64_t end = std::uint64_t{key.ends_at.load()} * 1000;
+    if (end == 0 || key.name_hash.load() <= kLimitGone) continue;
+    if (end > now)
+      earliest = earliest == 0 ? end : std::min(earliest, end);
+    else if (write(at, LimitSettings{}, false, true) == Outcome::kOk)
+      ended.push_back(at);
+  }
+  next.store(earliest, Point::kSetChanged);
+  end();
+  for (const std::uint32_t at : ended) let_begin(at, limit_name(store_, at));
+  return earliest;
+}
+
+/// What may begin now that the key has other limits.
+void LimitSetter::let_begin(std::uint32_t at, std::string_view name) {
+  actor_.let_more_begin(at, kLotsPerKey * 2);
+  if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex)
+    actor_.bell().wake_all(store_.queue(q));
+}
+
+Outcome LimitSetter::define(std::string_view name, const LimitSettings& settings,
+                            std::uint32_t ends_at_s) {
   if (name.starts_with(kQueueLimit) &&
       actor_.ensure_queue(name.substr(kQueueLimit.size())) == kNoIndex)
     return Outcome::kNoQueues;
@@ -324,14 +364,15 @@ Outcome LimitSetter::define(std::string_view name, const LimitSettings& settings
   const std::uint32_t at = name_key(name);
   // before the limit: a lane that claims a job from now on asks for it
   if (at != kNoIndex) follow(name, at);
-  const Outcome outcome = at == kNoIndex ? Outcome::kNoLimits : write(at, settings, true, false);
+  if (at != kNoIndex) announce_end(ends_at_s);
+  const Outcome outcome =
+      at == kNoIndex ? Outcome::kNoLimits : write(at, settings, true, false, ends_at_s);
   // An operator's word counts for more than that of a job that closed the key.
   if (outcome == Outcome::kOk) store_.limit_keys[at].closed_until.store(0, Point::kLimitClosed);
   end();
   if (outcome != Outcome::kOk) return outcome;
-  actor_.let_more_begin(at, kLotsPerKey * 2);
-  if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex)
-    actor_.bell().wake_all(store_.queue(q));
+  let_begin(at, name);
+  if (ends_at_s != 0) actor_.bell().ring_supervisor_for(std::uint64_t{ends_at_s} * 1000);
   return outcome;
 }
 
@@ -369,9 +410,7 @@ Outcome LimitSetter::clear(std::string_view name) {
   if (at != kNoIndex) write(at, LimitSettings{}, false, true);
   end();
   if (at == kNoIndex) return Outcome::kNotFound;
-  actor_.let_more_begin(at, kLotsPerKey * 2);
-  if (const std::uint32_t q = queue_of(store_, name); q != kNoIndex)
-    actor_.bell().wake_all(store_.queue(q));
+  let_begin(at, name);
   return Outcome::kOk;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <tuple>
 
+#include "engine/limits/limit_setter.hpp"
 #include "engine/tables/hint_lives.hpp"
 #include "engine/tables/own_times.hpp"
 #include "engine/tenants/tenant_turns.hpp"
@@ -162,6 +163,8 @@ std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   if (!heap_.empty()) next = std::min(next, std::max(heap_.front().due, now));
   next = std::min({next, look_at_leases(now, report), std::max(actor_.tend_limits(now), now + 1)});
   next = std::min(next, look_at_turns(now));
+  if (const std::uint64_t end = LimitSetter(actor_).end_overrides(now); end != 0)
+    next = std::min(next, std::max(end, now + 1));
   if (next_retention_ <= now) {
     const std::uint64_t again = actor_.slots().drop_expired(now);
     next_retention_ =

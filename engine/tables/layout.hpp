@@ -397,6 +397,7 @@ struct EngineHeader {
   Plain<std::uint64_t> maintenance_since[2];
   std::uint64_t maintenance_reason[2][kReasonBytes / 8];
   Plain<std::uint64_t> maintenance_end[2];  // NO CRASH POINT: as above. ms, 0: nothing was said
+  Word limits_end;  ///< when the first limit ends that an operator set for a time, ms; 0: none
   /// lanes that sleep until an event is told or a job ends that is waited for. PAIR listen
   alignas(64) Word listeners[shm::kMaxLanes / 64];
 };

@@ -7,8 +7,10 @@
 
 #include "tools/cli/command.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::cli {
 namespace {
@@ -62,7 +64,7 @@ int get_limit(const Request& request, const KeyOptions& options) {
 struct SetOptions {
   std::string key;
   std::optional<std::uint32_t> concurrency, burst;
-  std::optional<std::string> rate, window, throttle, on_limit;
+  std::optional<std::string> rate, window, throttle, on_limit, expires;
 };
 
 /// "100/minute" or "100/PT1M", and one member more, as the reader of limits wants it.
@@ -93,9 +95,11 @@ int set_limit(const Request& request, const SetOptions& options) {
     const auto burst = options.burst ? std::optional(std::to_string(*options.burst)) : std::nullopt;
     if (options.throttle) writer.value("throttle", pace_object(*options.throttle, "burst", burst));
     if (options.on_limit) writer.text("on_limit", *options.on_limit);
+    if (options.expires)
+      writer.text("expires_at", print_timestamp(must(shell::parse_time_ms(*options.expires))));
   });
-  must(must(Admin::attach(request.where))
-           .set_limit(options.key, must(parse_limit(rule, true)).limit));
+  const JobLimit limit = must(parse_limit(rule, true));
+  must(must(Admin::attach(request.where)).set_limit(options.key, limit.limit, limit.expires_at_ms));
   if (request.json) return get_limit(request, KeyOptions{options.key});
   shell::inform("limit {} is set; `limit get {}` shows how", options.key, options.key);
   return shell::kExitOk;
@@ -144,6 +148,8 @@ void add_limit_commands(CLI::App& app, Request& request) {
   set->add_option("--burst", options->burst, "So many may begin at once after a pause [1]")
       ->type_name("N")
       ->check(kNotNegative);
+  set->add_option("--expires", options->expires, "When it is taken back; never unless given")
+      ->type_name("TIME");
   set->add_option("--on-limit", options->on_limit, "wait, reschedule or drop [wait]")
       ->type_name("WHAT");
 }

@@ -104,7 +104,8 @@ int ojs_shm_set_limit(ojs_shm_admin* admin, const char* key, const char* json, s
   return entry(admin, [&](Record& record) -> int {
     const auto limit = ojs_shm::parse_limit(text_or(json, json_size, "{}"), true);
     if (!limit) return record.fail(limit.error());
-    return record.done(admin->object.set_limit(text(key, "key"), limit->limit));
+    return record.done(
+        admin->object.set_limit(text(key, "key"), limit->limit, limit->expires_at_ms));
   });
 }
 

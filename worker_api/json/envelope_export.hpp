@@ -49,11 +49,12 @@ struct ExportedCron {
   std::string text;
 };
 
-/// {"limit":{"key":...,"override":true,"settings":{...}}}
+/// {"limit":{"key":...,"override":true,"expires_at":...,"settings":{...}}}
 struct ExportedLimit {
   std::string key;
   RateLimit limit;
   bool by_operator = false;  ///< else a job brought it
+  std::uint64_t expires_at_ms = 0;
 };
 
 /// {"default_priority":{...}}. A segment knows the types by their hash; the name is there when a

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which workers may take jobs, and when: the lines of an export about pools of workers and limits.
+#include <algorithm>
 #include <string>
 
 #include "worker_api/json/envelope_export.hpp"
 #include "worker_api/json/envelope_fields.hpp"
 #include "worker_api/json/export_line.hpp"
+#include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 #include "worker_api/roles/worker_pools.hpp"
 
@@ -45,6 +47,7 @@ std::string print_export(const ExportedLimit& limit) {
   return internal::export_line("limit", [&](ObjectWriter& writer) {
     writer.text("key", limit.key);
     if (limit.by_operator) writer.boolean("override", true);
+    if (limit.expires_at_ms != 0) writer.text("expires_at", print_timestamp(limit.expires_at_ms));
     writer.value("settings", print_limit_settings(limit.limit));
   });
 }
@@ -81,6 +84,10 @@ Result<ExportLine> read_exported_limit(std::string_view object) {
       limit.key = json::text(member.name, member.value, complaint).value_or("");
     } else if (member.name == "override") {
       limit.by_operator = json::boolean(member.name, member.value, complaint).value_or(false);
+    } else if (member.name == "expires_at") {
+      const ParsedMs parsed = parse_timestamp(json::string_of(member.value).value_or(""));
+      if (!parsed) complaint.about(member.name, text_of(parsed.fault));
+      limit.expires_at_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(parsed.ms, 1));
     } else if (member.name == "settings") {
       const auto read = parse_limit(member.value, true);
       if (read)

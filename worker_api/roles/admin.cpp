@@ -213,11 +213,19 @@ Status Admin::remove_pool(std::string_view name) {
   return {};
 }
 
-Status Admin::set_limit(std::string_view key, const RateLimit& limit) {
+Status Admin::set_limit(std::string_view key, const RateLimit& limit,
+                        std::uint64_t expires_at_ms) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_limit(key, limit, true); !checked) return checked;
+  constexpr std::uint64_t kLatestS = 0xFFFF'FFFF;  // in the year 2106
+  const std::uint64_t expires_at_s = (expires_at_ms + 999) / 1000;
+  if (expires_at_s > kLatestS || (expires_at_s != 0 && expires_at_ms <= impl_->handle->store().now_ms()))
+    return Error{.code = Code::kInvalid,
+                 .message = "expires_at must be a time to come, at most in the year 2106",
+                 .subject = "expires_at"};
   const engine::Outcome outcome =
-      engine::LimitSetter(impl_->handle->actor()).define(key, internal::settings_of(limit));
+      engine::LimitSetter(impl_->handle->actor())
+          .define(key, internal::settings_of(limit), static_cast<std::uint32_t>(expires_at_s));
   if (outcome == engine::Outcome::kOk) return {};
   return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
 }

@@ -223,6 +223,29 @@ std::optional<JobLimit> limit_in(std::string_view extra, std::string_view queue)
 
 }  // namespace internal
 
+namespace {
+
+/// The other members of an operator's limit.
+std::string without_expiry(std::string_view object, std::uint64_t& expires_at_ms,
+                           json::Complaint& complaint) {
+  std::string rest;
+  json::ObjectWriter writer(rest);
+  for (const json::Member& member : json::members_of(object)) {
+    if (member.name != "expires_at") {
+      writer.value(member.name, member.value);
+    } else if (json::kind_of(member.value) != json::Kind::kNull) {
+      const ParsedMs parsed =
+          parse_timestamp(json::text("expires_at", member.value, complaint).value_or(""));
+      if (!parsed) complaint.about("expires_at", text_of(parsed.fault));
+      expires_at_ms = parsed.ms < 1 ? 1 : static_cast<std::uint64_t>(parsed.ms);
+    }
+  }
+  writer.close();
+  return rest;
+}
+
+}  // namespace
+
 Result<JobLimit> parse_limit(std::string_view text, bool key_given) {
   if (Status status = json::check(text); !status) return status.error();
   if (json::kind_of(text) != json::Kind::kObject)
@@ -230,7 +253,11 @@ Result<JobLimit> parse_limit(std::string_view text, bool key_given) {
                  .message = "a limit must be a JSON object",
                  .subject = "rate_limit"};
   json::Complaint complaint;
-  JobLimit read = internal::read_limit(text, "", complaint);
+  std::string limit(text);
+  std::uint64_t expires_at_ms = 0;
+  if (key_given) limit = without_expiry(text, expires_at_ms, complaint);
+  JobLimit read = internal::read_limit(limit, "", complaint);
+  read.expires_at_ms = expires_at_ms;
   if (complaint.raised()) return complaint.error();
   if (Status checked = internal::check_limit(key_given ? "any" : read.key, read.limit, false);
       !checked)
@@ -302,6 +329,7 @@ std::string print_limit(const LimitInfo& info) {
   if (info.closed_until_ms != 0) writer.text("closed_until", print_timestamp(info.closed_until_ms));
   writer.text("on_limit", kOnLimitNames[static_cast<std::size_t>(limit.on_limit)]);
   writer.boolean("override", info.by_operator);
+  if (info.expires_at_ms != 0) writer.text("expires_at", print_timestamp(info.expires_at_ms));
   writer.number("active_count", std::int64_t{info.active});
   writer.number("waiting_count", std::int64_t{info.waiting});
   writer.number("exceeded_total", static_cast<std::int64_t>(info.exceeded_total));

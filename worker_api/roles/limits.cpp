@@ -20,6 +20,7 @@ LimitInfo describe(const engine::Store& store, std::uint32_t at,
   info.key = engine::limit_name(store, at);
   info.limit = internal::limit_of(engine::settings_of(key));
   info.by_operator = (key.config.load() & engine::kLimitSetByOperator) != 0;
+  info.expires_at_ms = std::uint64_t{key.ends_at.load()} * 1000;
   info.active = counted.active;
   info.waiting = counted.waiting;
   info.begun = rates.begun(key, store.now_ms());

@@ -136,7 +136,8 @@ struct Import::Impl {
   Status take(const ExportedLimit& given) {
     Status set;
     if (given.by_operator) {
-      set = admin->set_limit(given.key, given.limit);
+      if (given.expires_at_ms != 0 && given.expires_at_ms <= handle->store().now_ms()) return {};
+      set = admin->set_limit(given.key, given.limit, given.expires_at_ms);
     } else if (set = internal::check_limit(given.key, given.limit, false); set) {
       std::uint32_t key = engine::kNoIndex;
       if (const auto outcome = engine::LimitSetter(actor()).bring(

@@ -64,7 +64,7 @@ std::vector<ExportedLimit> limits_of(const Observer& observer) {
         info.key.starts_with(engine::kPoolLimit) &&
         observer.pool(std::string_view(info.key).substr(engine::kPoolLimit.size())).ok();
     if (!of_pool && internal::settings_of(info.limit).any())
-      limits.push_back({std::move(info.key), info.limit, info.by_operator});
+      limits.push_back({std::move(info.key), info.limit, info.by_operator, info.expires_at_ms});
   }
   return limits;
 }

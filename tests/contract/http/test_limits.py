@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of keys and of queues: what jobs bring in each of the spellings, and what an operator sets."""
 
+import datetime
+
 from gateways import OnGateway, eventually
 
 
@@ -12,6 +14,9 @@ class Limits(OnGateway):
 
     def ack(self, job):
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)
+
+    def advance(self, ms):
+        self.call("POST", "test/clock", {"advance_ms": ms}, expect=200)
 
     def shown(self):
         return self.call("GET", "rate-limits/" + self.queue, expect=200).json
@@ -158,6 +163,30 @@ class Limits(OnGateway):
         self.put_job(rate_limit=limit)
         self.assertEqual(self.fetch(1), [])
         self.assertEqual(self.shown()["concurrency"]["limit"], 1)
+
+    def test_an_operators_limit_may_hold_for_a_time(self):
+        self.put_job(rate_limit={"key": self.queue})
+        now = datetime.datetime.fromisoformat(self.put_job(queue="clock")["created_at"])
+        at = lambda seconds: (now + datetime.timedelta(seconds=seconds)).isoformat()
+        path = f"rate-limits/{self.queue}"
+        told = self.call("PUT", path, {"concurrency": 0, "expires_at": at(3600)}, expect=200).json
+        self.assertTrue(told["override"])
+        self.assertEqual(self.fetch(1), [])
+        self.assertGreaterEqual(datetime.datetime.fromisoformat(self.shown()["expires_at"]), now + datetime.timedelta(hours=1))
+        self.advance(3_590_000)
+        self.assertEqual(self.fetch(1), [])
+        self.advance(20_000)
+        self.assertEqual(len(eventually(lambda: self.fetch(1))), 1)
+        shown = self.shown()
+        self.assertEqual((shown["override"], "expires_at" in shown), (False, False))
+        self.call("PUT", path, {"concurrency": 1, "expires_at": at(9000)}, expect=200)
+        self.call("PUT", path, {"concurrency": 2}, expect=200)
+        self.assertNotIn("expires_at", self.shown())
+        for wrong in ("soon", 5, at(-60), "2107-01-01T00:00:00Z"):
+            error = self.call("PUT", path, {"concurrency": 1, "expires_at": wrong}, expect=400).error
+            self.assertEqual(error["details"]["field"], "expires_at", wrong)
+        self.assertEqual(self.shown()["concurrency"]["limit"], 2)
+        self.enqueue(400, rate_limit={"key": self.queue, "concurrency": 1, "expires_at": at(99)})
 
     def test_a_job_may_be_dropped_at_its_limit(self):
         limit = {"key": self.queue, "concurrency": 1, "on_limit": "drop"}

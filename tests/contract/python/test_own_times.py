@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that say of their own time, and a maintenance that is meant to end."""
+"""Jobs that say of their own time, limits for a time, and a maintenance that is meant to end."""
 
 import datetime
 
@@ -22,6 +22,11 @@ class OwnTimes(OnQueue):
         with self.assertRaises(ojs_shm.InvalidArgument) as caught:
             self.queue.submit("timed", timeout=11, total_timeout=10)
         self.assertEqual(caught.exception.subject, "total_timeout")
+
+    def test_a_limit_may_hold_for_a_time(self):
+        end = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0) + datetime.timedelta(hours=1)
+        self.queue.set_limit("api", concurrency=0, expires_at=end)
+        self.assertEqual(datetime.datetime.fromisoformat(self.queue.limit("api")["expires_at"]), end)
 
     def test_a_maintenance_says_when_it_is_meant_to_end(self):
         self.queue.set_maintenance(True, "moving", estimated_end=4_000_000_000)

@@ -208,13 +208,14 @@ constexpr Shape kShapes[] = {
 
     // Limits, pools, tenants, schemas
     {"LimitSettings", "key?: text, concurrency?: integer, rate?: integer|object, period?: text, "
-                      "max_per_second?: number, throttle?: object, on_limit?: 'wait'|'reschedule'|'drop'"},
+                      "max_per_second?: number, throttle?: object, on_limit?: 'wait'|'reschedule'|'drop', "
+                      "expires_at?: time|null"},
     {"LimitUse", "limit?: integer, available?: integer, active: integer"},
     {"Rate", "limit: integer, period: text, window: 'sliding'|'fixed', current_count: integer, "
              "window_resets_at?: time"},
     {"Throttle", "limit: integer, period: text, burst: integer, next_allowed_at?: time"},
     {"Limit", "key: text, concurrency: LimitUse, rate?: Rate, throttle?: Throttle, next_allowed_at?: time, closed_until?: time, "
-              "on_limit: 'wait'|'reschedule'|'drop', override: boolean, active_count: integer, waiting_count: integer, "
+              "on_limit: 'wait'|'reschedule'|'drop', override: boolean, expires_at?: time, active_count: integer, waiting_count: integer, "
               "exceeded_total: integer, released_total: integer, dropped_total: integer"},
     {"LimitPage", "items: [Limit], pagination: Page, rate_limits: [Limit]"},
     {"PoolSettings", "name?: text, id?: text, queues: [text|object], strategy?: text, concurrency?: integer|null, "

@@ -83,7 +83,7 @@ Reply get(Desk& desk, const Request& request) {
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
   const JobLimit limit = must(parse_limit(body.object(), true));
-  must(desk.admin.set_limit(key_of(request), limit.limit));
+  must(desk.admin.set_limit(key_of(request), limit.limit, limit.expires_at_ms));
   desk.hall.jobs_came();
   return get(desk, request);
 }

@@ -130,8 +130,10 @@ class OJS_SHM_API Admin {
   Status set_default_priority(std::string_view type, std::optional<std::int64_t> priority);
   /// Sets the limit of a key, in place of what jobs bring; effective at once, also on jobs that
   /// wait. `queue:NAME` limits a queue, `type:NAME` a type of jobs, `tenant:ID` the jobs of a
-  /// tenant that are enqueued from then on. Errors: kInvalid, kSegmentFull.
-  Status set_limit(std::string_view key, const RateLimit& limit);
+  /// tenant that are enqueued from then on. `expires_at_ms`, Unix time in whole seconds (a part of
+  /// one counts as one): when it is taken back as by clear_limit(); 0: never. Errors: kInvalid,
+  /// kSegmentFull.
+  Status set_limit(std::string_view key, const RateLimit& limit, std::uint64_t expires_at_ms = 0);
   /// No limit until a job brings one. Errors: kNotFound.
   Status clear_limit(std::string_view key);
   /// Makes a cron or replaces the cron of that name, whose counts stay; true when it is new. Its

@@ -40,6 +40,8 @@ struct RateLimit {
 struct JobLimit {
   std::string key;  ///< 1..256 bytes, `^[a-zA-Z0-9][a-zA-Z0-9._:-]*$`
   RateLimit limit = {};
+  /// of a limit that an operator sets: when it is taken back, Unix time; 0: never
+  std::uint64_t expires_at_ms = 0;
 };
 
 /// A limit as it stands.
@@ -47,6 +49,7 @@ struct LimitInfo {
   std::string key;
   RateLimit limit;
   bool by_operator = false;   ///< what jobs bring does not change it
+  std::uint64_t expires_at_ms = 0;  ///< when that ends, Unix time; 0: when an operator says so
   std::uint32_t active = 0;   ///< jobs of it at work
   std::uint32_t waiting = 0;  ///< jobs that it holds back
   std::uint32_t begun = 0;    ///< in the present window
@@ -59,8 +62,8 @@ struct LimitInfo {
 };
 
 /// Reads `{"key", "concurrency", "rate": {"limit", "period", "window"}, "throttle": {"limit",
-/// "period", "burst"}, "on_limit"}`. Errors: kInvalid; `subject` is the member. `key` may be left
-/// out when `key_given`.
+/// "period", "burst"}, "on_limit"}`. Errors: kInvalid; `subject` is the member. With `key_given` the
+/// limit is an operator's: `key` may be left out, and there may be `expires_at`, a time of RFC 3339.
 OJS_SHM_API Result<JobLimit> parse_limit(std::string_view json, bool key_given = false);
 /// As parse_limit() reads it, with everything else that is known about it.
 OJS_SHM_API std::string print_limit(const LimitInfo& limit);

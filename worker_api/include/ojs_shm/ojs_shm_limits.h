@@ -13,7 +13,7 @@ extern "C" {
 // The limit of a key, in place of what jobs bring:
 //   {"concurrency": 5, "rate": {"limit": 100, "period": "PT1M", "window": "fixed" or "sliding"},
 //    "throttle": {"limit": 10, "period": "PT1S", "burst": 1}, "on_limit": "wait", "reschedule" or
-//    "drop"}
+//    "drop", "expires_at": "2026-02-13T13:00:00Z", when it is taken back; default never}
 // The key stands on `queue:NAME`, `type:NAME`, `tenant:ID`, or on the jobs that bring it. Errors:
 // INVALID (names the member), NOMEM.
 OJS_SHM_API int ojs_shm_set_limit(ojs_shm_admin* admin, const char* key, const char* json,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import datetime
 import json
 import time
 from collections.abc import Iterable, Mapping
@@ -305,12 +306,17 @@ class Administration:
             return json.loads(observer.text(library().limit, _abi.text_in(key, "key")))
 
     def set_limit(self, key: str, *, concurrency: int | None = None, rate: dict[str, Any] | None = None,
-                  throttle: dict[str, Any] | None = None, on_limit: str = "wait") -> None:
+                  throttle: dict[str, Any] | None = None, on_limit: str = "wait",
+                  expires_at: Moment | None = None) -> None:
         """All limits of a key, in place of what jobs bring. The key stands on `queue:NAME`, `type:NAME`, `tenant:ID`, or on
         the jobs that bring it. `rate` has limit, period and window ("fixed", "sliding"), `throttle` limit, period and
-        burst; `on_limit` is "wait", "reschedule" or "drop"."""
+        burst; `on_limit` is "wait", "reschedule" or "drop". It is taken back at `expires_at`, in whole seconds."""
+        end = None
+        if expires_at is not None:
+            ms = unix_milliseconds(expires_at, "expires_at")
+            end = datetime.datetime.fromtimestamp(ms / 1000, datetime.timezone.utc).isoformat()
         rule = {name: value for name, value in (("concurrency", concurrency), ("rate", rate), ("throttle", throttle),
-                                                ("on_limit", on_limit)) if value is not None}
+                                                ("on_limit", on_limit), ("expires_at", end)) if value is not None}
         text = to_json(rule)
         with self._admins.lent() as admin:
             admin.call(library().set_limit, _abi.text_in(key, "key"), text, len(text))
