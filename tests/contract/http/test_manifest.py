@@ -67,6 +67,18 @@ class Manifest(OnGateway):
         self.assertEqual(self.fetch(1), [])
         eventually(lambda: self.get(job)["state"] == "discarded")
 
+    def timeouts(self):
+        job = self.put_job(timeout=10, heartbeat_timeout=60, retry={"max_attempts": 2, "initial_interval": "PT1S", "jitter": False})
+        self.fetch(1)
+        self.advance(10_001)
+        eventually(lambda: self.get(job).get("error", {}).get("type") == "timeout")
+        self.advance(2_000)
+        eventually(lambda: self.fetch(1, visibility_timeout_ms=5_000))
+        self.advance(5_001)
+        eventually(lambda: self.get(job).get("error", {}).get("type") == "stalled")
+        told = self.call("GET", f"events?types=job.timeout,job.stalled&queues={self.queue}", expect=200).json["events"]
+        self.assertEqual([event["type"] for event in told], ["job.timeout", "job.stalled"])
+
     def priority_queues(self):
         low, high = self.put_job(priority=3), self.put_job(priority=1)
         self.assertEqual([job["id"] for job in self.fetch(2)], [high["id"], low["id"]])
@@ -178,7 +190,8 @@ class Manifest(OnGateway):
     SHOWN_BY = {"admin-api": "admin_api", "backpressure": "backpressure", "bulk-operations": "bulk_operations",
                 "dead-letter": "dead_letter", "fair-scheduling": "fair_scheduling", "graceful-shutdown": "graceful_shutdown",
                 "multi-tenancy": "multi_tenancy", "observability": "observability", "priority": "priority_queues",
-                "progress": "progress", "queue-config": "queue_config", "rate-limiting": "rate_limiting", "results": "results"}
+                "progress": "progress", "queue-config": "queue_config", "rate-limiting": "rate_limiting", "results": "results",
+                "timeouts": "timeouts"}
     #: level -> what it needs
     LEVELS = {1: ("dead_letter",), 2: ("delayed_jobs", "cron_jobs", "job_ttl"), 3: ("workflows",),
               4: ("priority_queues", "unique_jobs", "batch_enqueue", "pause_resume", "rate_limiting")}

@@ -84,7 +84,7 @@ constexpr std::array kCapabilities = {
 constexpr std::array kExtensions = {
     "admin-api",         "backpressure",  "bulk-operations", "dead-letter", "fair-scheduling",
     "graceful-shutdown", "multi-tenancy", "observability",   "priority",    "progress",
-    "queue-config",      "rate-limiting", "results"};
+    "queue-config",      "rate-limiting", "results",         "timeouts"};
 
 Reply manifest(Desk& desk, const Request&) {
   const SegmentInfo segment = desk.observer.segment_info();
