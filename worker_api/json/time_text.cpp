@@ -19,9 +19,11 @@ constexpr std::int64_t kLastMs = 253'402'300'799'999;
 
 struct Unit {
   std::string_view symbol;
-  std::int64_t ms;  // 0: a unit of the calendar, whose length depends on where it stands
+  std::int64_t ms;
 };
-constexpr Unit kIsoDateUnits[] = {{"Y", 0}, {"M", 0}, {"W", 7 * kDay}, {"D", kDay}};
+// A duration stands nowhere in the calendar, so its years and months are as long as most of them.
+constexpr Unit kIsoDateUnits[] = {
+    {"Y", 365 * kDay}, {"M", 30 * kDay}, {"W", 7 * kDay}, {"D", kDay}};
 constexpr Unit kIsoTimeUnits[] = {{"H", kHour}, {"M", kMinute}, {"S", kSecond}};
 constexpr Unit kShortUnits[] = {
     {"d", kDay}, {"h", kHour}, {"m", kMinute}, {"s", kSecond}, {"ms", 1}};
@@ -86,11 +88,13 @@ TimeFault add_groups(std::string_view& text, std::span<const Unit> units,
 
     const Unit* unit = unit_at_the_front(text, units);
     if (unit == nullptr) return TimeFault::kSyntax;
-    if (unit->ms == 0) return TimeFault::kCalendarUnit;
     text.remove_prefix(unit->symbol.size());
     if (fraction && !text.empty()) return TimeFault::kSyntax;
     if (whole > (kLastMs - ms) / unit->ms) return TimeFault::kTooLong;
-    ms += whole * unit->ms + billionths * unit->ms / 1'000'000'000;
+    // in whole seconds from a day on, for billionths of a year in ms have no room
+    const std::int64_t part = unit->ms < kDay ? billionths * unit->ms / 1'000'000'000
+                                              : billionths * (unit->ms / 1000) / 1'000'000;
+    ms += whole * unit->ms + part;
     units = units.subspan(static_cast<std::size_t>(unit - units.data()) + 1);
   }
   return TimeFault::kNone;
@@ -134,8 +138,6 @@ std::string_view text_of(TimeFault fault) noexcept {
     case TimeFault::kSyntax: return "is not of the expected form";
     case TimeFault::kNoZone: return "must have a time zone, such as the Z of 2026-01-27T12:00:00Z";
     case TimeFault::kNoSuchTime: return "is a time that does not exist";
-    case TimeFault::kCalendarUnit:
-      return "must not use years or months, which have no fixed length";
     case TimeFault::kTooLong: return "is too long";
   }
   return "is wrong";

@@ -11,9 +11,8 @@ namespace ojs_shm {
 enum class TimeFault : std::uint8_t {
   kNone,
   kSyntax,
-  kNoZone,        ///< a timestamp that does not say where; it must not be guessed
-  kNoSuchTime,    ///< 30 February, 25 o'clock
-  kCalendarUnit,  ///< years and months, which have no fixed length
+  kNoZone,      ///< a timestamp that does not say where; it must not be guessed
+  kNoSuchTime,  ///< 30 February, 25 o'clock
   kTooLong,
 };
 /// The rest of a sentence that begins with the member's name, such as "must have a time zone, ...".

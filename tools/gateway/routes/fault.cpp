@@ -123,9 +123,9 @@ Fault invalid_request(std::string message, std::string_view field) {
 }
 
 Fault no_duration(std::string_view field, TimeFault why, std::string_view expected) {
-  const bool is_calendar = why == TimeFault::kCalendarUnit;
-  return invalid_request(is_calendar ? fmt::format("{} {}", field, text_of(why))
-                                     : fmt::format("{} must be {}", field, expected),
+  const bool is_long = why == TimeFault::kTooLong;
+  return invalid_request(is_long ? fmt::format("{} {}", field, text_of(why))
+                                 : fmt::format("{} must be {}", field, expected),
                          field);
 }
 
