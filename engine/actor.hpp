@@ -29,7 +29,7 @@ class Actor : protected KnownNames {
   /// All or none; those of one queue in order.
   Outcome enqueue_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
   std::uint32_t refusing() const { return refusing_; }  ///< the queue that the last batch met full
-  Conflicts& conflicts() { return conflicts_; }  ///< of the last enqueue of unique jobs
+  Conflicts& conflicts() { return conflicts_; }         ///< of the last enqueue of unique jobs
   using Room::met;
 
   // ---- waiting for room
@@ -101,8 +101,8 @@ class Actor : protected KnownNames {
 
  private:
   template <bool kPlain>
-  class Entry;        // enqueue.cpp
-  class Share;        // these four: batches.hpp
+  class Entry;  // enqueue.cpp
+  class Share;  // these four: batches.hpp
   class Batch;
   class Spread;
   class UniqueBatch;

@@ -22,8 +22,8 @@ struct PastJob {
   std::uint16_t attempt = 0;
   bool expired = false;
   TimeUp time_up = TimeUp::kExpired;  ///< of an expired one
-  bool dead = false;        ///< stands in the dead letters
-  std::uint64_t fence = 0;  ///< its fences go on behind this one
+  bool dead = false;                  ///< stands in the dead letters
+  std::uint64_t fence = 0;            ///< its fences go on behind this one
   std::uint64_t created_at = 0, available_at = 0, started_at = 0, finished_at = 0;
   std::uint64_t retry_at = 0;  ///< of a retryable one
   std::uint32_t retry_delay_ms = 0;

@@ -56,7 +56,7 @@ void Filler::revive(std::uint32_t slot, JobRecord& job, Control held) {
   job.finished_at.set(0);
   if (job.timed()) forget_past_ends(job, now);
   if (job.expires_at.get() <= now) job.expires_at.set(0);
-  job.policy.set(job.flags().with_previous(0).word & ~(Policy::kDead | Policy::kExpired));
+  job.policy.set(job.flags().with_previous(0).word & ~Policy::kEndMarks);
   // Its workflow has counted it as failed: from now on it is a job of its own.
   if ((job.signals.load() & kMember) != 0) job.signals.fetch_and(~kMember, Point::kSlotMoved);
   land(Event::kRevive, kSlotDiscarded, slot, job, held, now);

@@ -69,8 +69,8 @@ Outcome Actor::Share::fill(std::size_t i, JobId& id, std::uint32_t& slot) {
   slot = actor_.slots_.take(filling);
   if (slot == kNoIndex) return Outcome::kNoSlots;
   JobRecord& job = actor_.store_.job(slot);
-  Outcome outcome = actor_.fill<false>(spec, JobForm(spec, parts_[i]), slot, job,
-                                       actor_.store_.now_ms(), id);
+  Outcome outcome =
+      actor_.fill<false>(spec, JobForm(spec, parts_[i]), slot, job, actor_.store_.now_ms(), id);
   const unsigned ring = normal_ring(spec.rank);
   if (outcome == Outcome::kOk &&
       actor_.rings_.ensure(actor_.store_.rings_of(q_, parts_[i]), ring) == kNoIndex)
@@ -89,9 +89,7 @@ void Actor::Share::mark_account(std::size_t i, JobRecord& job) const {
   job.account.store(AccountMark(job.generation.get(), charge->account).word, Point::kNone);
 }
 
-void Actor::Share::take_back_admission() {
-  actor_.take_back_admission(mine_, q_, cost_, charges_);
-}
+void Actor::Share::take_back_admission() { actor_.take_back_admission(mine_, q_, cost_, charges_); }
 
 void Actor::Share::keep_victims() {
   actor_.end_refused_drop(queue_, q_, victims_);

@@ -20,8 +20,7 @@ Outcome Actor::UniqueBatch::enter(std::vector<JobId>& ids) {
     }
     if (outcome == Outcome::kQueueFull) actor_.refused_at(places_);
     if (outcome == Outcome::kClash) conflicts().at = places_[conflicts().at];
-    if (outcome != Outcome::kRivalMoved &&
-        !(outcome == Outcome::kClash && content(conflicts().at)))
+    if (outcome != Outcome::kRivalMoved && !(outcome == Outcome::kClash && content(conflicts().at)))
       break;
     shm::wait_for_another(looks);
   }

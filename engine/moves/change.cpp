@@ -46,7 +46,7 @@ void Changer::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   // A death may have left the marks of an end that was undone.
-  job.policy.set(job.flags().with_previous(before).word & ~(Policy::kDead | Policy::kExpired));
+  job.policy.set(job.flags().with_previous(before).word & ~Policy::kEndMarks);
   job.finished_at.set(now);
   constexpr Move kWaiting = *move_of(Event::kCancel, kSlotAvailable),
                  kAtWork = *move_of(Event::kCancel, kSlotActive);

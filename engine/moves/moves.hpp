@@ -126,8 +126,8 @@ inline constexpr unsigned kAvailable = kSlotAvailable, kScheduled = kSlotSchedul
                           kPending = kSlotPending, kRetryable = kSlotRetryable,
                           kActive = kSlotActive, kCompleted = kSlotCompleted,
                           kCancelled = kSlotCancelled, kDiscarded = kSlotDiscarded;
-inline constexpr States kReady = states(kAvailable), 
-                        kLater = states(kScheduled, kRetryable), kAsleep = states(kPending),
+inline constexpr States kReady = states(kAvailable), kLater = states(kScheduled, kRetryable),
+                        kAsleep = states(kPending),
                         kWaits = states(kScheduled, kAvailable, kPending, kRetryable),
                         kHeld = states(kActive), kLost = states(kCancelled, kDiscarded),
                         kDead = states(kDiscarded);

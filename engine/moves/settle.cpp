@@ -126,6 +126,8 @@ Settled Changer::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     set_end(job, true);
   }
   const Move& move = *next;
+  if (move.to != kSlotDiscarded && (policy.word & Policy::kEndMarks) != 0) [[unlikely]]
+    job.policy.set(policy.word & ~Policy::kEndMarks);  // of an end that a death undid
   if (move.to == kSlotDiscarded) {
     job.finished_at.set(now);
     if (is_buried(policy, error)) job.policy.set(policy.word | Policy::kDead);

@@ -65,10 +65,13 @@ std::uint32_t Repairer::end_operation(std::uint32_t slot, Op op, std::uint64_t t
       // A revival goes on: the job is no longer what it was.
       if (rival != 0 || (target != 0 && target != kSlotCancelled))
         job.policy.set(job.flags().with_previous(0).word);
-      if (op == Op::kReturn && (target == kSlotDiscarded || target == kSlotCancelled))
+      if (op == Op::kReturn && (target == kSlotDiscarded || target == kSlotCancelled)) {
         revive(slot, job, found);
-      else
-        put_back(slot, job, found, known ? static_cast<unsigned>(target) : kSlotAvailable);
+        return 1;
+      }
+      const unsigned before = known ? static_cast<unsigned>(target) : kSlotAvailable;
+      if (!is_finished(before)) job.policy.set(job.policy.get() & ~Policy::kEndMarks);
+      put_back(slot, job, found, before);
       return 1;
     }
     case kSlotSettling:

@@ -13,7 +13,7 @@ namespace ojs_shm::engine {
 constexpr std::uint64_t kUnique = 1ULL << 17,  ///< has a unique key
     kMember = 1ULL << 18,                      ///< belongs to a workflow
     kOfCron = 1ULL << 19,                      ///< made by a cron
-    kOwnTimes = 1ULL << 15;                       ///< has OwnTimes
+    kOwnTimes = 1ULL << 15;                    ///< has OwnTimes
 constexpr std::uint64_t kAnnexed = kUnique | kMember | kOfCron | kOwnTimes;
 /// Of a job in the hands of a lane whose new job replaces it, and once that is decided (unique.cpp).
 constexpr std::uint64_t kRival = 1ULL << 20, kReplaced = 1ULL << 21;

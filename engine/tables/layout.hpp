@@ -18,6 +18,7 @@
 #include "engine/supervision/maintenance_record.hpp"
 #include "engine/tables/annex.hpp"
 #include "engine/tables/busy_word.hpp"
+#include "engine/tables/deadline.hpp"
 #include "engine/tables/pages.hpp"
 #include "engine/tenants/flow.hpp"
 #include "engine/workers/worker_record.hpp"
@@ -93,7 +94,8 @@ constexpr std::uint8_t rank_of_ring(unsigned ring) { return static_cast<std::uin
 struct Policy {
   std::uint32_t word = 0;
   static constexpr std::uint32_t kJitter = 1U << 18, kDeadLetter = 1U << 19, kForeignId = 1U << 24,
-                                 kExpired = 1U << 25, kDead = 1U << 26, kBornPending = 1U << 27;
+                                 kExpired = 1U << 25, kDead = 1U << 26, kBornPending = 1U << 27,
+                                 kEndMarks = kExpired | kDead;
   constexpr std::uint16_t max_attempts() const { return static_cast<std::uint16_t>(word); }
   constexpr Backoff backoff() const { return static_cast<Backoff>(word >> 16 & 3); }
   constexpr bool has(std::uint32_t bit) const { return (word & bit) != 0; }
@@ -108,17 +110,6 @@ struct Policy {
 /// Lanes that no handle gets, so that a supervisor or a mender finds one. A repair needs none:
 /// it uses the dead's.
 constexpr std::uint32_t kServiceLanes = 8;
-
-/// 63..20 Unix ms  19..0 low bits of the tag under which the job is active. 0 ms: the lease was declared over.
-struct Deadline {
-  std::uint64_t word = 0;
-  constexpr Deadline(std::uint64_t w) : word(w) {}
-  constexpr Deadline(std::uint64_t ms, std::uint64_t tag) : word(ms << 20 | (tag & 0xF'FFFF)) {}
-  constexpr std::uint64_t ms() const { return word >> 20; }
-  constexpr bool belongs_to(std::uint64_t tag) const {
-    return (word & 0xF'FFFF) == (tag & 0xF'FFFF);
-  }
-};
 
 /// signals: 14..0 progress in 1/10,000 plus one (0: none)  15 has times of its own  16 a process waits for the end
 /// 19..17 what its annex has  21..20 a rival (annex.hpp)  31..22, 63..32 of the report (ReportWord)
@@ -194,8 +185,7 @@ struct JobRecord {
   JobState birth_state() const {
     return engine::birth_state(flags().has(Policy::kBornPending), due_at.get(), created_at.get());
   }
-  /// Whether it is charged to its queue as one of a batch over several (spread.cpp). Of a slot that a
-  /// lane holds.
+  /// Of a slot that a lane holds: charged as one of a batch over several queues (spread.cpp).
   bool unborn() const { return flags().previous() == kSlotFilling; }
   JobId id() const { return {id_hi.get(), id_lo.get()}; }
 };

@@ -93,7 +93,8 @@ struct NewJob {
   }
   bool unique() const { return annex != nullptr && (annex->bits & kUnique) != 0; }
   std::size_t inline_room() const {
-    return engine::inline_room((annex == nullptr ? 0 : annex->bits) | (times.any() ? kOwnTimes : 0));
+    return engine::inline_room((annex == nullptr ? 0 : annex->bits) |
+                               (times.any() ? kOwnTimes : 0));
   }
 };
 

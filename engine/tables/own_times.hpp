@@ -18,8 +18,8 @@
 namespace ojs_shm::engine {
 
 /// Why a job ended by itself before an attempt could end it. Stands in the place of its previous state
-/// (Policy), whose states end at 8.
-enum class TimeUp : std::uint8_t { kExpired = 0, kEnqueueTtl = 9, kTotalTimeout = 10 };
+/// (Policy), whose states end at 9, an unborn job's mark (JobRecord::unborn).
+enum class TimeUp : std::uint8_t { kExpired = 0, kEnqueueTtl = 14, kTotalTimeout = 15 };
 
 /// The earlier of two times, where 0 is never.
 constexpr std::uint64_t earlier(std::uint64_t one, std::uint64_t other) {

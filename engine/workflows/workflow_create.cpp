@@ -64,7 +64,8 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   if (outcome != Outcome::kOk) {
     for (const std::uint32_t slot : slots) {
       if (slot == kNoIndex) continue;
-      if (Control(store_.job(slot).control.load()).state() == kSlotMoving) actor_.uncharge_unborn(slot);
+      if (Control(store_.job(slot).control.load()).state() == kSlotMoving)
+        actor_.uncharge_unborn(slot);
       actor_.slots_.free(slot, Control(store_.job(slot).control.load()));
     }
     actor_.slots_.free(head, Control(record.control.load()));

@@ -11,6 +11,7 @@ std::vector<Operation> job_operations();
 std::vector<Operation> plain_operations();
 std::vector<Operation> report_operations();
 std::vector<Operation> spread_operations();
+std::vector<Operation> time_operations();
 std::vector<Operation> id_operations();
 std::vector<Operation> full_queue_operations();
 std::vector<Operation> bounded_tenant_operations();
@@ -27,7 +28,8 @@ const std::vector<Family>& families() {
   static const std::vector<Family> all = {
       {"plain jobs", plain_operations, "schedules_test.cpp"},
       {"jobs", job_operations, "schedules_test.cpp"},
-      {"batches over several queues", spread_operations, "schedules_test.cpp"},
+      {"batches over several queues", spread_operations, "spread_test.cpp"},
+      {"jobs that end by themselves", time_operations, "schedules_test.cpp"},
       {"reports", report_operations, "schedules_test.cpp"},
       {"ids", id_operations, "schedules_test.cpp"},
       {"full queues", full_queue_operations, "backpressure_test.cpp"},

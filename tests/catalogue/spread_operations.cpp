@@ -94,8 +94,7 @@ std::vector<Operation> spread_operations() {
          const std::vector<JobSpec> specs{in("default"), unique("other")};
          must(h.producer->enqueue_batch(specs));
        }},
-      {"spread_batch_waits",
-       [](Hands& h) { full(h, BackpressureStrategy::kBlock); },
+      {"spread_batch_waits", [](Hands& h) { full(h, BackpressureStrategy::kBlock); },
        [](Hands& h) {
          const std::vector<JobSpec> specs{in("default"), in("other"), in("other")};
          WaitingEnqueue waiting =

@@ -96,6 +96,15 @@ static int a_batch_comes_out_by_priority(void) {
   CHECK(ojs_shm_ack_batch(here.worker, NULL, 0, NULL) == 0);
   CHECK(ojs_shm_ack_batch(here.worker, NULL, 1, NULL) == OJS_SHM_E_INVALID);
   for (index = 0; index < 4; ++index) CHECK(ojs_shm_close(jobs[index]) == OJS_SHM_OK);
+
+  // One over two queues: the job in the worker's comes out, and all ids are told.
+  specs[1] = spec("elsewhere");
+  specs[1].queue = "another";
+  CHECK_OK(here.producer, ojs_shm_enqueue_batch(here.producer, specs + 1, 2, ids));
+  CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
+  CHECK(same(fields_of(here.job).id, ids + OJS_SHM_ID_SIZE));
+  CHECK(ojs_shm_get(here.producer, ids, NULL, 0) > 0);
+  CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, NULL, 0));
   return close_room(&here, "batch");
 }
 

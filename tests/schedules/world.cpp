@@ -2,6 +2,7 @@
 #include "tests/schedules/world.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "engine/straight/fetch_batch.hpp"
@@ -152,10 +153,20 @@ void World::note_a_refused_drop() {
 }
 
 void World::put_batch(std::uint32_t self, unsigned first, std::uint8_t rank) {
+  put_together(self, first, {job_named(first, rank), job_named(first + 1, rank)});
+}
+
+void World::put_spread(std::uint32_t self, unsigned first) {
+  std::array jobs{job_named(first, 1), job_named(first + 1, 1)};
+  jobs[1].queue = books_[first + 1].queue = queue_named(self, "r");
+  put_together(self, first, jobs);
+}
+
+void World::put_together(std::uint32_t self, unsigned first,
+                         const std::array<engine::NewJob, 2>& jobs) {
   batches_.push_back(first);
-  const engine::NewJob jobs[] = {job_named(first, rank), job_named(first + 1, rank)};
   for (unsigned i = 0; i < 2; ++i) {
-    books_[first + i].rank = rank;
+    books_[first + i].rank = jobs[i].rank;
     books_[first + i].put_by = self;
     books_[first + i].put_called = Fibers::now();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -75,6 +76,8 @@ class World {
   void put_unique(std::uint32_t self, unsigned job, std::uint8_t rank, engine::OnConflict conflict);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
+  /// Two jobs at once, the second into the queue "r".
+  void put_spread(std::uint32_t self, unsigned first);
   bool take(std::uint32_t self);
   /// Two jobs one after the other, the second with what the look for the first has proved.
   void take_finish_twice(std::uint32_t self);
@@ -220,6 +223,7 @@ class World {
   bool committed_fetches(std::uint32_t lane) const;
   bool took(std::uint32_t self, std::uint32_t queue, engine::Outcome outcome, std::uint64_t called);
   std::uint32_t queue_named(std::uint32_t self, std::string_view name);
+  void put_together(std::uint32_t self, unsigned first, const std::array<engine::NewJob, 2>& jobs);
   std::string names_text();
   std::string crons_text() const;
   std::string workers_text() const;

@@ -146,8 +146,7 @@ int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char* reason) {
 int ojs_shm_set_maintenance_until(ojs_shm_admin* admin, int on, const char* reason,
                                   uint64_t estimated_end_ms) {
   return entry(admin, [&](Record& record) -> int {
-    return record.done(
-        admin->object.set_maintenance(on != 0, text_or(reason), estimated_end_ms));
+    return record.done(admin->object.set_maintenance(on != 0, text_or(reason), estimated_end_ms));
   });
 }
 

@@ -39,7 +39,8 @@ struct Envelope {
   std::uint64_t expires_at_ms = 0;
   std::uint32_t timeout_ms = 0;
   std::uint32_t lease_ms = 0;  ///< `visibility_timeout` or `heartbeat_timeout`, the shorter one
-  std::uint32_t enqueue_ttl_s = 0, total_timeout_s = 0, grace_period_s = 0;  ///< also kept in `extra`
+  std::uint32_t enqueue_ttl_s = 0, total_timeout_s = 0,
+                grace_period_s = 0;  ///< also kept in `extra`
   bool pending = false;
   Retry retry;
   std::optional<JobLimit> limit;         ///< `rate_limit`

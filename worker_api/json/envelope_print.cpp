@@ -253,13 +253,11 @@ void write_details(ObjectWriter& writer, std::string_view details) {
 }
 
 /// A silence has another name where a job says how long it may last. Source: ojs-timeouts 7.3.
-void append_error(std::string& out, const JobInfo& job, const Extra& extra,
-                  const JobError& error) {
+void append_error(std::string& out, const JobInfo& job, const Extra& extra, const JobError& error) {
   const auto heartbeat_timeout = extra.find("heartbeat_timeout");
   ObjectWriter writer(out);
   writer.text("code", error.code);
-  writer.text("type",
-              heartbeat_timeout && error.code == kSilence ? "stalled" : error_type(error));
+  writer.text("type", heartbeat_timeout && error.code == kSilence ? "stalled" : error_type(error));
   writer.text("message", error.message);
   writer.boolean("retryable", error.retryable);
   write_details(writer, error.details);

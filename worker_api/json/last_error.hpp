@@ -13,14 +13,13 @@ namespace ojs_shm {
 /// "expired", "enqueue_ttl_expired", "total_timeout" or "dropped".
 inline JobError error_without_attempt(std::string_view reason, std::uint16_t attempt,
                                       std::uint64_t at_ms) {
-  const std::string_view message = reason == "cancelled" ? "the job was cancelled"
-                                   : reason == "expired" ? "the job expired before it began"
-                                   : reason == "dropped" ? "the job was dropped"
-                                   : reason == "enqueue_ttl_expired"
-                                       ? "the job did not begin within its enqueue_ttl"
-                                   : reason == "total_timeout"
-                                       ? "the job was not done within its total timeout"
-                                       : "the job was discarded";
+  const std::string_view message =
+      reason == "cancelled"             ? "the job was cancelled"
+      : reason == "expired"             ? "the job expired before it began"
+      : reason == "dropped"             ? "the job was dropped"
+      : reason == "enqueue_ttl_expired" ? "the job did not begin within its enqueue_ttl"
+      : reason == "total_timeout"       ? "the job was not done within its total timeout"
+                                        : "the job was discarded";
   return {.attempt = attempt,
           .occurred_at_ms = at_ms,
           .code = std::string(reason),

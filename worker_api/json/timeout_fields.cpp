@@ -23,8 +23,8 @@ bool TimeoutFields::take(const Member& member, Complaint& complaint) {
     return false;
   }
   if (name == "timeout" || name == "visibility_timeout") {
-    settle(name == "timeout" ? timeout_ms_ : lease_ms_,
-           seconds_or_duration(name, value, complaint), name, complaint);
+    settle(name == "timeout" ? timeout_ms_ : lease_ms_, seconds_or_duration(name, value, complaint),
+           name, complaint);
     return name == "timeout";
   }
   if (name == "enqueue_ttl") take_seconds(member, 1, kLongestS, enqueue_ttl_s_, complaint);
@@ -40,9 +40,9 @@ void TimeoutFields::take_seconds(const Member& member, std::int64_t least, std::
                                  Slot& slot, Complaint& complaint) {
   const auto seconds = integer_of(member.value);
   if (!seconds || *seconds < least || *seconds > most)
-    return complaint.wrong_kind(
-        member.name, fmt::format("a whole number of seconds from {} to {}", least, most),
-        member.value);
+    return complaint.wrong_kind(member.name,
+                                fmt::format("a whole number of seconds from {} to {}", least, most),
+                                member.value);
   settle(slot, Slot(static_cast<std::uint32_t>(*seconds)), member.name, complaint);
 }
 

@@ -213,13 +213,13 @@ Status Admin::remove_pool(std::string_view name) {
   return {};
 }
 
-Status Admin::set_limit(std::string_view key, const RateLimit& limit,
-                        std::uint64_t expires_at_ms) {
+Status Admin::set_limit(std::string_view key, const RateLimit& limit, std::uint64_t expires_at_ms) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = internal::check_limit(key, limit, true); !checked) return checked;
   constexpr std::uint64_t kLatestS = 0xFFFF'FFFF;  // in the year 2106
   const std::uint64_t expires_at_s = (expires_at_ms + 999) / 1000;
-  if (expires_at_s > kLatestS || (expires_at_s != 0 && expires_at_ms <= impl_->handle->store().now_ms()))
+  if (expires_at_s > kLatestS ||
+      (expires_at_s != 0 && expires_at_ms <= impl_->handle->store().now_ms()))
     return Error{.code = Code::kInvalid,
                  .message = "expires_at must be a time to come, at most in the year 2106",
                  .subject = "expires_at"};

@@ -251,8 +251,8 @@ Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs,
   for (const JobSpec& job : jobs) {
     if (job.queue != queue && refusal != nullptr) return *refusal;
     if (job.queue != queue)
-      return Error{Code::kInvalid, "the jobs that wait here together go to one queue", "queue", 0,
-                   0, ""};
+      return Error{
+          Code::kInvalid, "the jobs that wait here together go to one queue", "queue", 0, 0, ""};
     if (!job.id.empty() && !engine::parse_id(job.id))
       return Error{Code::kInvalid, internal::not_an_id_text(job.id), "id", 0, 0, ""};
     parcel.jobs.emplace_back(job);

@@ -25,7 +25,7 @@ class RoomWait {
   engine::Outcome look(std::vector<engine::JobId>& ids);
   /// look() until it is decided; sleeps in between.
   engine::Outcome wait(std::vector<engine::JobId>& ids);
-  std::uint64_t until_ms() const { return until_ms_; }  ///< of the steady clock
+  std::uint64_t until_ms() const { return until_ms_; }    ///< of the steady clock
   std::uint32_t queue() const { return queue_; }          ///< in whose line it stands
   std::uint32_t ticket() const { return place_.ticket; }  ///< kNoIndex: it has no place
   void leave();

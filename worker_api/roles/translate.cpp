@@ -273,11 +273,11 @@ SpecFault read_spec(engine::Actor& actor, const JobSpec& spec, engine::NewJob& j
 
 SpecFault Handle::make_queues(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
                               std::size_t& at) {
-  for (at = 0; at < jobs.size(); ++at) {
-    const engine::NewJob& job = jobs[at];
+  for (at = 0; const engine::NewJob& job : jobs) {
     if (job.size() > store().max_body()) return SpecFault::kTooLarge;
     if (job.id && engine::find_job(store(), *job.id) != engine::kNoIndex)
       return SpecFault::kDuplicate;
+    ++at;
   }
   const auto full = [this] {
     for (std::uint32_t slot = 0; slot < store().slots(); ++slot) {
@@ -289,9 +289,8 @@ SpecFault Handle::make_queues(std::span<const JobSpec> specs, std::span<engine::
   at = 0;
   if (full() && (attachment_->repair_the_dead() == 0 || full())) return SpecFault::kNoSlots;
   for (; at < jobs.size(); ++at) {
-    engine::NewJob& job = jobs[at];
-    if (job.queue == engine::kNoIndex) job.queue = actor_.ensure_queue(specs[at].queue);
-    if (job.queue == engine::kNoIndex) return SpecFault::kNoQueues;
+    if (jobs[at].queue == engine::kNoIndex) jobs[at].queue = actor_.ensure_queue(specs[at].queue);
+    if (jobs[at].queue == engine::kNoIndex) return SpecFault::kNoQueues;
   }
   return SpecFault::kNone;
 }

@@ -66,6 +66,15 @@ class Submitting(OnQueue):
         self.assertEqual(self.queue.stats().depth, before)
         self.assertEqual(self.queue.submit_many([]), [])
 
+    def test_many_may_go_to_several_queues(self):
+        tasks = self.queue.submit_many([NewJob("step", 1), NewJob("step", 2, queue="across"), NewJob("step", 3)])
+        self.assertEqual([task.info().queue for task in tasks], [self.queue_name, "across", self.queue_name])
+        self.queue.configure(max_depth=2)
+        with self.assertRaises(ojs_shm.QueueFull):
+            self.queue.submit_many([NewJob("step", 4, queue="across"), NewJob("step", 5)])
+        self.assertEqual([job.input for job in self.queue.jobs(queue="across")], [2])
+        tasks[1].cancel()
+
     def test_a_full_queue_tells_depth_and_bound(self):
         self.queue.configure(max_depth=2)
         self.queue.submit("any")

@@ -107,8 +107,7 @@ std::optional<std::uint32_t> Body::milliseconds(std::string_view name) const {
     const ParsedMs parsed = parse_duration(*text);
     if (!parsed || parsed.ms > std::numeric_limits<std::uint32_t>::max())
       throw no_duration(fmt::format("{}{}", where_, name),
-                        parsed ? TimeFault::kTooLong : parsed.fault,
-                        "a duration such as PT30S");
+                        parsed ? TimeFault::kTooLong : parsed.fault, "a duration such as PT30S");
     return static_cast<std::uint32_t>(parsed.ms);
   }
   return whole(name, 0, std::numeric_limits<std::uint32_t>::max());

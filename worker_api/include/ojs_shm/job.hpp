@@ -150,7 +150,8 @@ struct JobInfo {
   std::uint32_t retry_delay_ms = 0;      ///< the last delay
   std::uint32_t timeout_ms = 0;
   std::uint32_t lease_ms = 0;
-  std::uint32_t enqueue_ttl_s = 0, total_timeout_s = 0, grace_period_s = 0;  ///< as JobSpec has them
+  std::uint32_t enqueue_ttl_s = 0, total_timeout_s = 0,
+                grace_period_s = 0;     ///< as JobSpec has them
   std::optional<State> previous_state;  ///< of a cancelled job
   bool dead_letter = false;
   bool cancel_requested = false;

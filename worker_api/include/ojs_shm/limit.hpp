@@ -48,11 +48,11 @@ struct JobLimit {
 struct LimitInfo {
   std::string key;
   RateLimit limit;
-  bool by_operator = false;   ///< what jobs bring does not change it
+  bool by_operator = false;         ///< what jobs bring does not change it
   std::uint64_t expires_at_ms = 0;  ///< when that ends, Unix time; 0: when an operator says so
-  std::uint32_t active = 0;   ///< jobs of it at work
-  std::uint32_t waiting = 0;  ///< jobs that it holds back
-  std::uint32_t begun = 0;    ///< in the present window
+  std::uint32_t active = 0;         ///< jobs of it at work
+  std::uint32_t waiting = 0;        ///< jobs that it holds back
+  std::uint32_t begun = 0;          ///< in the present window
   /// when window, throttle and a closed key let the next begin, Unix time; 0: now
   std::uint64_t next_at_ms = 0;
   std::uint64_t closed_until_ms =

@@ -256,8 +256,7 @@ OJS_SHM_API int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_pr
 // On return the job survives all processes. `id` (OJS_SHM_ID_SIZE bytes) may be NULL. Errors:
 // INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: an enqueue of its id is stuck.
 OJS_SHM_API int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id);
-// All or none, also when the process is killed half-way, and also over several queues; those of one
-// queue in this order. `ids` (count *
+// All or none, in any queues, also when the process is killed half-way. `ids` (count *
 // OJS_SHM_ID_SIZE bytes) may be NULL. All structs have the same struct_size, also their distance.
 OJS_SHM_API int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                       size_t count, char* ids);

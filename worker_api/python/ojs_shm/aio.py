@@ -77,7 +77,7 @@ class AsyncQueue:
         return AsyncTask(self, *await self._patiently(self._queue._submit, job))
 
     async def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[AsyncTask | None]:
-        """All or none, in this order; `block_timeout` as for submit(), until there is room for all of them. Each passes the
+        """All or none, in any queues; `block_timeout` as for submit(), until there is room for all of them. Each passes the
         middlewares by itself: None stands for one that was dropped, and an error refuses them all."""
         passed = [await self.middleware._pass_async(self._queue._complete(each)) for each in jobs]
         kept = [each for each in passed if each is not None]

@@ -82,7 +82,7 @@ class Queue(Administration, Crons):
         return Task(self, *self._submit(job))
 
     def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[Task | None]:
-        """All or none, in this order; `block_timeout` as for submit(), until there is room for all of them. Each passes the
+        """All or none, in any queues; `block_timeout` as for submit(), until there is room for all of them. Each passes the
         middlewares by itself: None stands for one that was dropped, and an error refuses them all."""
         passed = [self.middleware._pass(self._complete(each)) for each in jobs]
         kept = [each for each in passed if each is not None]

@@ -28,10 +28,12 @@ TEST_F(LimitedTime, is_taken_back_by_the_supervisor_at_the_next_whole_second) {
 }
 
 TEST_F(LimitedTime, each_key_has_its_own) {
-  for (const auto& [key, hours] : {std::pair{"type:a", 3}, {"type:b", 1}, {"type:c", 2}, {"type:d", 0}})
-    ASSERT_TRUE(
-        s.admin.set_limit(key, none, hours == 0 ? 0 : s.now_ms() + static_cast<unsigned>(hours) * kHour)
-            .ok());
+  for (const auto& [key, hours] :
+       {std::pair{"type:a", 3}, {"type:b", 1}, {"type:c", 2}, {"type:d", 0}})
+    ASSERT_TRUE(s.admin
+                    .set_limit(key, none,
+                               hours == 0 ? 0 : s.now_ms() + static_cast<unsigned>(hours) * kHour)
+                    .ok());
   const auto held = [&] {
     std::string keys;
     for (const LimitInfo& info : s.observer.limits())
@@ -59,7 +61,8 @@ TEST_F(LimitedTime, a_later_word_of_the_operator_holds) {
 }
 
 TEST_F(LimitedTime, a_time_that_is_past_or_too_far_is_refused) {
-  for (const std::uint64_t wrong : {s.now_ms(), std::uint64_t{1}, std::uint64_t{0xFFFF'FFFF} * 1000 + 1})
+  for (const std::uint64_t wrong :
+       {s.now_ms(), std::uint64_t{1}, std::uint64_t{0xFFFF'FFFF} * 1000 + 1})
     EXPECT_EQ(s.admin.set_limit("type:a", none, wrong).error().subject, "expires_at");
   EXPECT_TRUE(s.observer.limits().empty());
 }

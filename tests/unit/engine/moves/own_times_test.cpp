@@ -117,7 +117,8 @@ TEST_F(OwnTimes, a_total_timeout_ends_a_job_between_its_attempts) {
 }
 
 TEST_F(OwnTimes, an_attempt_that_could_not_be_done_in_time_is_not_waited_for) {
-  for (const auto& [total, state] : {std::pair{159U, State::kDiscarded}, {160U, State::kRetryable}}) {
+  for (const auto& [total, state] :
+       {std::pair{159U, State::kDiscarded}, {160U, State::kRetryable}}) {
     JobSpec spec = timed(0, total);
     spec.timeout_ms = 100'000;  // after a pause of 60 s
     const std::string id = s.put(spec);
