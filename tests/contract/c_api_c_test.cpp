@@ -37,7 +37,8 @@ static_assert(sizeof(ojs_shm_args) == 40 && offsetof(ojs_shm_args, priority) == 
               offsetof(ojs_shm_args, flags) == 32);
 static_assert(sizeof(ojs_shm_retry) == 40 && offsetof(ojs_shm_retry, max_attempts) == 16 &&
               offsetof(ojs_shm_retry, flags) == 32);
-static_assert(sizeof(ojs_shm_job_spec) == 160 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
+static_assert(sizeof(ojs_shm_job_spec) == 176 && offsetof(ojs_shm_job_spec, rate_limit) == 112 &&
+              offsetof(ojs_shm_job_spec, enqueue_ttl_s) == 160 &&
               offsetof(ojs_shm_job_spec, retry) == 64 &&
               offsetof(ojs_shm_job_spec, priority) == 72 &&
               offsetof(ojs_shm_job_spec, flags) == 104);

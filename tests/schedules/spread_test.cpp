@@ -10,6 +10,10 @@ const Part kPut = [](World& w, std::uint32_t i) { w.put(i, own(i), 1); };
 const Part kTake = [](World& w, std::uint32_t i) { w.take(i), w.finish(i); };
 const Part kTakeOther = [](World& w, std::uint32_t i) { w.take_from(i, "r"), w.finish(i); };
 
+void two_of_the_first_wait(World& world) {
+  world.put(World::kJanitor, 0, 1), world.put(World::kJanitor, 1, 2);
+}
+
 class SpreadSchedules : public Schedules {
  protected:
   void explore_all(const std::vector<Scenario>& scenarios) {
@@ -34,11 +38,11 @@ TEST_F(SpreadSchedules, FS_T01_FS_T02_both_jobs_come_or_none) {
 
 TEST_F(SpreadSchedules, BP_T20_a_full_queue_refuses_both_or_drops_for_both) {
   const auto room_for_one = [](World& world) {
-    two_wait(world);
+    two_of_the_first_wait(world);
     world.bound(3);
   };
   const auto full = [](World& world) {
-    two_wait(world);
+    two_of_the_first_wait(world);
     world.drop_at(2);
   };
   explore_all({{"spread, room for one: batch | put", room_for_one, {kSpread, kPut}},

@@ -98,7 +98,7 @@ std::string World::drop_text() {
   for (Books& books : books_) {
     others = others || books.end_called || !books.takes.empty();
     if (books.put_returned == 0 || books.ended) continue;
-    ++accepted;
+    if (books.queue == 0) ++accepted;  // the bounded one
     const std::uint32_t slot = engine::find_job(*store_, books.id);
     const bool there =
         slot != shm::kNoIndex &&
