@@ -144,6 +144,8 @@ Mover::Mover(Store& store, std::uint32_t lane)
 
 [[gnu::noinline]] void Mover::put_back(std::uint32_t slot, JobRecord& job, Control held,
                                        unsigned before) {
+  // Marks of an end that did not come about.
+  if (!is_finished(before)) job.policy.set(job.policy.get() & ~Policy::kEndMarks);
   if (before == kSlotAvailable) return land(kPutBack, slot, job, held, 0);
   const Control back = held.to(before);
   intend_word(back);

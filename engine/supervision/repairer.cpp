@@ -69,9 +69,7 @@ std::uint32_t Repairer::end_operation(std::uint32_t slot, Op op, std::uint64_t t
         revive(slot, job, found);
         return 1;
       }
-      const unsigned before = known ? static_cast<unsigned>(target) : kSlotAvailable;
-      if (!is_finished(before)) job.policy.set(job.policy.get() & ~Policy::kEndMarks);
-      put_back(slot, job, found, before);
+      put_back(slot, job, found, known ? static_cast<unsigned>(target) : kSlotAvailable);
       return 1;
     }
     case kSlotSettling:

@@ -71,6 +71,7 @@ std::vector<Operation> time_operations() {
        [](Hands& h) {
          JobSpec spec = timed();
          spec.retry.initial_ms = spec.retry.max_ms = 3 * static_cast<std::uint32_t>(kHour);
+         spec.retry.jitter = false;
          h.put(spec);
          h.take(h.job);
        },

@@ -94,6 +94,7 @@ static int what_goes(void) {
   CHECK_OK(here.admin, ojs_shm_set_maintenance(here.admin, 1, "moving"));
   CHECK_OK(here.observer, ojs_shm_stats(here.observer, here.text, sizeof here.text));
   CHECK(strstr(here.text, "\"maintenance\":{\"enabled\":true,\"reason\":\"moving\"") != NULL);
+  CHECK_OK(here.admin, ojs_shm_set_maintenance_until(here.admin, 1, "moving", 4102444800000ULL));
   CHECK_OK(here.admin, ojs_shm_set_maintenance(here.admin, 0, NULL));
   CHECK(ojs_shm_delete_queue(here.admin, "default", OJS_SHM_DELETE_QUEUE_REJECT) ==
         OJS_SHM_E_NOT_FOUND);

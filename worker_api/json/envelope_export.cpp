@@ -387,7 +387,8 @@ std::string print_export(const ExportedJob& exported) {
                   engine::name_of(static_cast<engine::JobState>(*job.previous_state)));
     if (job.dead_letter) writer.boolean("dead_letter", true);
     if (exported.expired) writer.boolean("expired", true);
-    if (exported.expired && job.discard_reason != "expired")
+    // One that was dropped comes back as expired.
+    if (exported.expired && job.discard_reason != "expired" && job.discard_reason != "dropped")
       writer.text("discard_reason", job.discard_reason);
     internal::write_exported_progress(writer, job);
     opaque(writer, "result", job.result);
