@@ -69,7 +69,7 @@ bool World::took(std::uint32_t self, std::uint32_t queue, Outcome outcome, std::
   }
   const unsigned job = number_of(held_[self]);
   if (job >= kJobs || books_[job].put_called == 0) {
-    wrong_ += "a fetch returned a job that nobody put in; ";
+    wrong_ += "a fetch returned a job that no lane put in; ";
     return true;
   }
   Books& books = books_[job];

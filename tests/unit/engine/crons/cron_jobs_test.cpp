@@ -131,7 +131,7 @@ TEST_F(Crons, its_limit_stays_while_it_has_no_job) {
   limited.overlap = CronOverlap::kAllow;
   limited.job.limit = &limit;
   set(limited);
-  // as many other keys as there is no room for
+  // more other keys than there is room for
   for (int i = 0; i < 2000; ++i) {
     const JobLimit other{"other" + std::to_string(i), {.concurrency = 1}};
     JobSpec job = spec_of();
