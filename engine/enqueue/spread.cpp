@@ -85,7 +85,7 @@ void Actor::Spread::hand_over(const Share& share, std::size_t first) {
     JobRecord& job = actor_.store_.job(slots_[first + i]);
     share.mark_account(i, job);
     job.policy.set(job.flags().with_previous(kSlotFilling).word);
-    job.available_at.set(first + i + 1);  // its turn, for a repair
+    job.available_at.set(places_[first + i] + 1);  // its turn, for a repair
     const Control filling(job.control.load());
     job.control.store(filling.to(kSlotMoving, filling.ring(), actor_.owner_).word,
                       Point::kSlotMoving);
@@ -114,7 +114,9 @@ void Actor::Spread::commit() {
   LaneWord& committed = actor_.self_.counters[kSpread];
   committed.set(1, Point::kSpreadCommitted);
   for (const Rival& rival : rivals_) actor_.mark_replaced(rival.slot);
-  for (const std::uint32_t slot : slots_) actor_.publish_unborn(slot);
+  std::vector<std::uint32_t> as_given(slots_.size());
+  for (std::size_t n = 0; n < slots_.size(); ++n) as_given[places_[n]] = slots_[n];
+  for (const std::uint32_t slot : as_given) actor_.publish_unborn(slot);
   bool dropped = false;
   for (Share& share : shares_) {
     if (!share.victims().empty()) actor_.drop_apart(share.queue(), share.victims());

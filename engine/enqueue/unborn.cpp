@@ -29,7 +29,8 @@ void Filler::publish_unborn(std::uint32_t slot) {
   intend<Op::kEnqueue>(q, slot, mine);
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
   job.policy.set(job.flags().with_previous(0).word);
-  give_out(slot, job, Control(job.control.load()));
+  const Control held(job.control.load());
+  give_out(slot, job, held.to(kSlotFilling, held.ring(), owner_));  // told as what it is: new
 }
 
 /// A job in this lane's hands and charged, to where a new job belongs. Its intent stands.

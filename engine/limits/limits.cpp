@@ -7,6 +7,7 @@
 #include "engine/limits/limit_setter.hpp"
 #include "engine/limits/rates.hpp"
 #include "engine/pools/pool_look.hpp"
+#include "engine/tables/own_times.hpp"
 #include "engine/tables/queue_flags.hpp"
 #include "engine/tenants/tenant_rules.hpp"
 #include "shm/blocks.hpp"
@@ -337,10 +338,12 @@ std::uint64_t LimitSetter::end_overrides(std::uint64_t now) {
     const LimitKey& key = store_.limit_keys[at];
     const std::uint64_t end = std::uint64_t{key.ends_at.load()} * 1000;
     if (end == 0 || key.name_hash.load() <= kLimitGone) continue;
-    if (end > now)
-      earliest = earliest == 0 ? end : std::min(earliest, end);
-    else if (write(at, LimitSettings{}, false, true) == Outcome::kOk)
-      ended.push_back(at);
+    if (end > now) {
+      earliest = earlier(earliest, end);
+      continue;
+    }
+    write(at, LimitSettings{}, false, true);  // it needs nothing, so it succeeds
+    ended.push_back(at);
   }
   next.store(earliest, Point::kSetChanged);
   end();

@@ -46,6 +46,18 @@ TEST_F(SpreadBatches, each_job_is_in_its_queue_and_those_of_one_queue_in_order) 
   EXPECT_EQ(drain("b"), (std::vector{ids[0], ids[2]}));
 }
 
+TEST_F(SpreadBatches, jobs_are_told_as_new_and_in_the_order_given) {
+  for (const char* queue : {"a", "b"}) enqueue({spec_of({}, queue)});
+  const std::vector<std::string> ids = enqueue(four);
+  const std::vector<Transition> told = s.observer.recent(4);
+  ASSERT_EQ(told.size(), 4U);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(told[i].job, ids[i]);
+    EXPECT_EQ(told[i].from, "new");
+    EXPECT_EQ(told[i].to, "available");
+  }
+}
+
 TEST_F(SpreadBatches, later_and_pending_jobs_come_as_what_they_are) {
   std::vector<JobSpec> specs = four;
   specs[0].scheduled_at_ms = s.now_ms() + kHour;
