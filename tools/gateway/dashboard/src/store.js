@@ -150,10 +150,10 @@ function take(stats) {
   state.stats = stats;
   state.sample = sample;
   state.before = recent.length > 1 ? recent[0] : null;
-  const previous = recent[recent.length - 2];
-  if (previous && at > previous.at) {
-    const per = (name) =>
-      ((sample.totals[name] ?? 0) - (previous.sample.totals[name] ?? 0)) / ((at - previous.at) / 1000);
+  // Over the same 5 seconds as the history's periods; the first samples may lie close together.
+  const first = recent[0];
+  if (at - first.at >= 1_000) {
+    const per = (name) => ((sample.totals[name] ?? 0) - (first.sample.totals[name] ?? 0)) / ((at - first.at) / 1000);
     state.marks.push({
       at,
       enqueued: per('enqueued'),
