@@ -66,8 +66,6 @@ class Bulk(OnGateway):
     def test_what_is_not_understood_is_refused(self):
         for body in ({}, {"jobs": []}, {"jobs": [self.job()], "atomicity": "some"}):
             self.call("POST", "jobs/bulk", body, expect=400)
-        self.bulk(self.job(), idempotency_key="k", expect=422)
-        self.call("POST", "jobs/bulk", {"jobs": [self.job()]}, headers={"Idempotency-Key": "k"}, expect=422)
         self.assertEqual(self.fetch(10), [])
         for action in ("cancel", "retry", "delete"):
             self.change(action, expect=400)

@@ -43,10 +43,10 @@ constexpr Shape kShapes[] = {
     {"Enqueued", "job: Job|JobName, deduplicated?: boolean, workflow?: Workflow"},
     {"NewJobs", "jobs: [NewJob]"},
     {"EnqueuedJobs", "jobs: [Job|JobName], count: integer"},
-    {"ManyNewJobs", "jobs: [object], atomicity?: 'partial'|'atomic'"},
+    {"ManyNewJobs", "jobs: [object], atomicity?: 'partial'|'atomic', idempotency_key?: text"},
     {"BulkEnqueued", "total: integer, succeeded: integer, failed: integer, items: [BulkEnqueuedItem]"},
     {"BulkEnqueuedItem", "index: integer, status: 'created'|'duplicate'|'failed', job?: Job|JobName, error?: object"},
-    {"ChosenJobs", "job_ids?: [text], filter?: JobChoice, atomicity?: 'partial'"},
+    {"ChosenJobs", "job_ids?: [text], filter?: JobChoice, atomicity?: 'partial', idempotency_key?: text"},
     {"JobChoice", "type?: text, queue?: text, state?: [text], enqueued_before?: time, enqueued_after?: time, "
                   "priority?: integer, meta?: object"},
     {"BulkChanged", "total_matched: integer, cancelled?: integer, retried?: integer, deleted?: integer, "

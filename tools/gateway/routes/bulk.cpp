@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many jobs in one request, each with its own outcome. Source: ojs-bulk-operations.
+// Many jobs are stored by one request, each with its own outcome. Source: ojs-bulk-operations 5.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <functional>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/intake/job_ids.hpp"
 #include "tools/gateway/intake/placement.hpp"
-#include "tools/gateway/replies/job_reply.hpp"
+#include "tools/gateway/intake/receipt.hpp"
 #include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/routes/bulk.hpp"
 #include "tools/gateway/routes/fault.hpp"
 #include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/serving/hall.hpp"
 
 namespace ojs_shm::gateway {
-namespace {
 
-namespace asio = boost::asio;
-
-constexpr std::size_t kMost = 1000, kMostByFilter = 10'000;
-
-void check_size(std::size_t items, std::size_t most = kMost) {
+void check_bulk_size(std::size_t items, std::size_t most) {
   if (items <= most) return;
   Fault fault{.status = 413, .code = "BATCH_SIZE_EXCEEDED"};
   fault.message = fmt::format("batch size {} exceeds the maximum of {}", items, most);
@@ -33,7 +28,6 @@ void check_size(std::size_t items, std::size_t most = kMost) {
   throw fault;
 }
 
-/// Whether all or none is asked for.
 bool is_atomic(const Body& body) {
   const std::string atomicity = body.text("atomicity").value_or("partial");
   if (atomicity != "partial" && atomicity != "atomic")
@@ -41,18 +35,13 @@ bool is_atomic(const Body& body) {
   return atomicity == "atomic";
 }
 
-/// What has been answered is not kept, so a key could not keep its promise.
-void refuse_keys(const Request& request, const Body& body) {
-  if (body.raw("idempotency_key") || !request.header("idempotency-key").empty())
-    throw unsupported(
-        "idempotency keys are not kept; give the jobs an id each, or make them unique");
-}
-
-unsigned status_of(std::size_t succeeded, std::size_t failed, unsigned all) {
+unsigned bulk_status(std::size_t succeeded, std::size_t failed, unsigned all) {
   return failed == 0 ? all : succeeded == 0 ? 422 : 207;
 }
 
-// ---- enqueue ------------------------------------------------------------------------------------
+namespace {
+
+namespace asio = boost::asio;
 
 /// A job of the request, and what became of it.
 struct Entry {
@@ -61,14 +50,30 @@ struct Entry {
   std::optional<Fault> failed = {};
 };
 
-std::string entry_text(Desk& desk, std::size_t index, const Entry& entry) {
-  std::string text = object([&](json::ObjectWriter& writer) {
+template <class PrintJob>
+std::string text_of(std::size_t index, const Entry& entry, PrintJob print_job) {
+  return object([&](json::ObjectWriter& writer) {
     writer.number("index", static_cast<std::int64_t>(index));
     writer.text("status", entry.failed ? "failed" : entry.placed->there ? "duplicate" : "created");
     if (entry.failed) return writer.value("error", error_text(*entry.failed));
-    append_placed(writer.open("job"), desk, *entry.envelope, *entry.placed);
+    print_job(writer.open("job"));
   });
-  return text;
+}
+
+std::string entry_text(Desk& desk, std::size_t index, const Entry& entry) {
+  return text_of(index, entry, [&](std::string& out) {
+    append_placed(out, desk, *entry.envelope, *entry.placed);
+  });
+}
+
+/// For a reply that could not be kept otherwise.
+std::string brief_text(Desk&, std::size_t index, const Entry& entry) {
+  return text_of(index, entry, [&](std::string& out) {
+    json::ObjectWriter job(out);
+    job.text("id", entry.placed->id.view());
+    job.text("type", entry.envelope->type);
+    job.close();
+  });
 }
 
 std::vector<Entry> read_all(Desk& desk, const Request& request,
@@ -84,9 +89,26 @@ std::vector<Entry> read_all(Desk& desk, const Request& request,
   return entries;
 }
 
+Placed placed_as_named(const Envelope& envelope) { return {.id = read_id(envelope.id).value()}; }
+
+/// Gives each job the id that the receipt has for it, and finds those that the same request stored before
+/// its gateway died.
+void number(Desk& desk, const Receipt& receipt, std::vector<Entry>& entries) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].envelope) continue;
+    Envelope& envelope = *entries[i].envelope;
+    const bool named_here = envelope.id.empty();
+    if (named_here) envelope.id = receipt.id_of(i).str();
+    if (!receipt.taken_over()) continue;
+    if (const auto job = desk.observer.get(envelope.id);
+        job && (named_here || receipt.brought(*job)))
+      entries[i].placed = placed_as_named(envelope);
+  }
+}
+
 void put_each(Desk& desk, std::vector<Entry>& entries) {
   for (Entry& entry : entries) {
-    if (entry.failed) continue;
+    if (entry.failed || entry.placed) continue;
     try {
       entry.placed = put_at_once(desk, {entry.envelope->spec()}, {&*entry.envelope, 1}).front();
     } catch (const Fault& fault) {
@@ -96,222 +118,78 @@ void put_each(Desk& desk, std::vector<Entry>& entries) {
   desk.hall.jobs_came();
 }
 
+std::size_t failures(const std::vector<Entry>& entries) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(entries, [](const Entry& each) { return each.failed.has_value(); }));
+}
+
 /// All or none. What failed for another's sake says so.
 asio::awaitable<void> put_all(Desk& desk, std::vector<Entry>& entries, Visit& visit) {
   const Fault another{.status = 422,
                       .code = "rolled_back",
                       .message = "not stored, because another job of the request was refused"};
-  bool refused = std::ranges::any_of(entries, [](const Entry& each) { return !!each.failed; });
-  std::vector<Envelope> envelopes;
-  std::vector<JobSpec> specs;
-  if (!refused) {
-    for (const Entry& entry : entries) envelopes.push_back(*entry.envelope);
-    for (const Envelope& envelope : envelopes) specs.push_back(envelope.spec());
-    try {
-      const auto placed = co_await put(desk, specs, envelopes, std::chrono::milliseconds(0), visit);
-      for (std::size_t i = 0; i < placed.size(); ++i) entries[i].placed = placed[i];
-    } catch (const Fault& fault) {  // a refusal of a queue is one of all its jobs
-      for (Entry& entry : entries) entry.failed = fault;
-    }
+  if (failures(entries) != 0) {
+    for (Entry& entry : entries)
+      if (!entry.failed) entry.failed = another;
     co_return;
   }
-  for (Entry& entry : entries)
-    if (!entry.failed) entry.failed = another;
+  // One that was stored before says that all were.
+  if (std::ranges::any_of(entries, [](const Entry& each) { return each.placed.has_value(); })) {
+    for (Entry& entry : entries) entry.placed = placed_as_named(*entry.envelope);
+    co_return;
+  }
+  std::vector<Envelope> envelopes;
+  std::vector<JobSpec> specs;
+  for (const Entry& entry : entries) envelopes.push_back(*entry.envelope);
+  for (const Envelope& envelope : envelopes) specs.push_back(envelope.spec());
+  try {
+    const auto placed = co_await put(desk, specs, envelopes, std::chrono::milliseconds(0), visit);
+    for (std::size_t i = 0; i < placed.size(); ++i) entries[i].placed = placed[i];
+  } catch (const Fault& fault) {  // a refusal of a queue is one of all its jobs
+    for (Entry& entry : entries) entry.failed = fault;
+  }
 }
 
-asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {
-  const Body body(request);
-  refuse_keys(request, body);
-  const auto jobs = body.elements("jobs");
-  if (!jobs || jobs->empty())
-    throw invalid_request("jobs must be an array of at least one job", "jobs");
-  check_size(jobs->size());
-  const bool atomic = is_atomic(body);
-  std::vector<Entry> entries = read_all(desk, request, *jobs);
-  if (atomic)
-    co_await put_all(desk, entries, visit);
-  else
-    put_each(desk, entries);
-  const auto failed = static_cast<std::size_t>(
-      std::ranges::count_if(entries, [](const Entry& each) { return each.failed.has_value(); }));
-  desk.admin.tell_bulk(BulkKind::kEnqueue, entries.size(), entries.size() - failed, atomic);
-  Reply reply{.status = status_of(entries.size() - failed, failed, 201)};
-  reply.headers.emplace_back("X-OJS-Batch-Size", std::to_string(entries.size()));
+Reply told(Desk& desk, const std::vector<Entry>& entries,
+           std::string (*print)(Desk&, std::size_t, const Entry&)) {
+  const std::size_t failed = failures(entries), stored = entries.size() - failed;
+  Reply reply{.status = bulk_status(stored, failed, 201)};
+  reply.headers.emplace_back(kBatchSize, std::to_string(entries.size()));
   reply.body = object([&](json::ObjectWriter& writer) {
     writer.number("total", static_cast<std::int64_t>(entries.size()));
-    writer.number("succeeded", static_cast<std::int64_t>(entries.size() - failed));
+    writer.number("succeeded", static_cast<std::int64_t>(stored));
     writer.number("failed", static_cast<std::int64_t>(failed));
     std::string& out = writer.open("items") += '[';
     for (std::size_t i = 0; i < entries.size(); ++i)
-      out.append(i == 0 ? "" : ",").append(entry_text(desk, i, entries[i]));
+      out.append(i == 0 ? "" : ",").append(print(desk, i, entries[i]));
     out += ']';
-  });
-  co_return reply;
-}
-
-// ---- changes ------------------------------------------------------------------------------------
-
-/// What is done to each job, and to which it can be done.
-struct Change {
-  BulkKind kind;
-  std::string_view done;  ///< "cancelled"
-  std::vector<State> states, unless_said;
-  std::function<Status(const std::string& id, State state)> act;
-};
-
-std::vector<State> states_of(const Body& filter, const Change& change) {
-  const auto names = filter.texts("state");
-  if (!names) return change.unless_said;
-  std::vector<State> states;
-  for (const std::string& name : *names) {
-    const auto state = std::ranges::find(change.states, name, state_name);
-    if (state == change.states.end())
-      throw invalid_request(
-          fmt::format("jobs that are '{}' cannot be {}", name.substr(0, 64), change.done),
-          "filter.state");
-    states.push_back(*state);
-  }
-  return states;
-}
-
-/// Whether the job's meta has all of these members.
-bool has_meta(const JobInfo& job, const Body& wanted) {
-  const auto is_object = [](std::string_view text) {
-    return json::check(text) && json::kind_of(json::trim(text)) == json::Kind::kObject;
-  };
-  if (!is_object(job.extra)) return false;
-  const auto text = Body(json::trim(job.extra), "").raw("meta");
-  if (!text || !is_object(*text)) return false;
-  const Body meta(*text, "");
-  return std::ranges::all_of(wanted.members(), [&](const json::Member& member) {
-    const auto value = meta.raw(member.name);
-    return value && json::compact(*value) == json::compact(member.value);
-  });
-}
-
-std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& filter,
-                                const Change& change) {
-  filter.choose_by(
-      {"type", "queue", "state", "enqueued_before", "enqueued_after", "priority", "meta"});
-  if (filter.members().empty())
-    throw invalid_request("a filter names at least one member of the jobs that it chooses",
-                          "filter");
-  JobFilter wanted{.queue = filter.text("queue").value_or(""),
-                   .type = filter.text("type").value_or(""),
-                   .priority = filter.integer("priority")};
-  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
-    wanted.tenant = std::string(tenant);
-  const std::uint64_t before = filter.moment("enqueued_before").value_or(~0ULL),
-                      after = filter.moment("enqueued_after").value_or(0);
-  const auto meta = filter.object("meta");
-  std::vector<std::string> ids;
-  const bool looks_inside = meta || before != ~0ULL || after != 0;
-  for (const State state : states_of(filter, change)) {
-    wanted.state = state;
-    for (const BriefJob& brief : desk.observer.brief_list({.filter = wanted, .falls = false})) {
-      if (looks_inside) {
-        const auto job = desk.observer.get(brief.id);
-        if (!job || job->enqueued_at_ms >= before || job->enqueued_at_ms < after ||
-            (meta && !has_meta(*job, *meta)))
-          continue;
-      }
-      ids.push_back(brief.id);
-      check_size(ids.size(), kMostByFilter);
-    }
-  }
-  return ids;
-}
-
-/// Why it was left alone, if it was.
-std::optional<Fault> refusal(Desk& desk, const Request& request, const std::string& id,
-                             const Change& change) {
-  try {
-    const JobInfo job = job_of(desk, request, id);
-    if (std::ranges::find(change.states, job.state) == change.states.end())
-      return Fault{.status = 409,
-                   .code = "conflict",
-                   .message = fmt::format("the job is {}", state_name(job.state))};
-    must(change.act(id, job.state), id);
-    return {};
-  } catch (Fault& fault) {
-    return std::move(fault);
-  }
-}
-
-/// {"job_ids": [...]} or {"filter": {...}}.
-Reply change_each(Desk& desk, const Request& request, const Change& change) {
-  const Body body(request);
-  refuse_keys(request, body);
-  if (is_atomic(body))
-    throw unsupported(
-        fmt::format("many jobs are {} one by one; atomicity must be partial", change.done));
-  auto ids = body.ids("job_ids");
-  const auto filter = body.object("filter");
-  if (ids.has_value() == filter.has_value())
-    throw invalid_request("give either job_ids or filter", ids ? "filter" : "job_ids");
-  if (ids) check_size(ids->size());
-  if (filter) ids = chosen(desk, request, *filter, change);
-  std::size_t skipped = 0;
-  std::string items;
-  for (std::size_t i = 0; i < ids->size(); ++i) {
-    const std::optional<Fault> reason = refusal(desk, request, (*ids)[i], change);
-    if (reason) ++skipped;
-    items.append(i == 0 ? "" : ",").append(object([&](json::ObjectWriter& writer) {
-      writer.number("index", static_cast<std::int64_t>(i));
-      writer.text("job_id", (*ids)[i]);
-      writer.text("status", reason ? "skipped" : change.done);
-      if (!reason) return;
-      writer.text("reason", reason->message);
-      writer.value("error", error_text(*reason));
-    }));
-  }
-  desk.hall.jobs_came();
-  desk.admin.tell_bulk(change.kind, ids->size(), ids->size() - skipped);
-  Reply reply{.status = status_of(ids->size() - skipped, skipped, 200)};
-  reply.headers.emplace_back("X-OJS-Batch-Size", std::to_string(ids->size()));
-  reply.body = object([&](json::ObjectWriter& writer) {
-    writer.number("total_matched", static_cast<std::int64_t>(ids->size()));
-    writer.number(std::string(change.done), static_cast<std::int64_t>(ids->size() - skipped));
-    writer.number("skipped", static_cast<std::int64_t>(skipped));
-    writer.open("items") += '[' + items + ']';
   });
   return reply;
 }
 
-/// An active job is left to its worker.
-Reply cancel(Desk& desk, const Request& request) {
-  return change_each(
-      desk, request,
-      {.kind = BulkKind::kCancel,
-       .done = "cancelled",
-       .states = {State::kAvailable, State::kScheduled, State::kRetryable, State::kPending},
-       .unless_said = {State::kAvailable, State::kScheduled},
-       .act = [&](const std::string& id, State) -> Status {
-         const auto done = desk.producer().cancel(id);
-         return done ? Status() : Status(done.error());
-       }});
-}
-
-Reply retry(Desk& desk, const Request& request) {
-  return change_each(desk, request,
-                     {.kind = BulkKind::kRetry,
-                      .done = "retried",
-                      .states = {State::kDiscarded, State::kCancelled, State::kRetryable},
-                      .unless_said = {State::kDiscarded, State::kRetryable},
-                      .act = [&](const std::string& id, State state) {
-                        return state == State::kRetryable ? desk.producer().promote(id)
-                                                          : desk.producer().retry(id);
-                      }});
-}
-
-Reply remove(Desk& desk, const Request& request) {
-  const std::vector<State> over = {State::kCompleted, State::kCancelled, State::kDiscarded};
-  return change_each(desk, request,
-                     {.kind = BulkKind::kDelete,
-                      .done = "deleted",
-                      .states = over,
-                      .unless_said = over,
-                      .act = [&](const std::string& id, State) { return desk.admin.drop(id); }});
+asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {
+  const Body body(request);
+  const auto jobs = body.elements("jobs");
+  if (!jobs || jobs->empty())
+    throw invalid_request("jobs must be an array of at least one job", "jobs");
+  check_bulk_size(jobs->size());
+  const bool atomic = is_atomic(body);
+  const auto receipt = Receipt::of(desk, request, body, "enqueue");
+  if (receipt && receipt->reply()) co_return *receipt->reply();
+  std::vector<Entry> entries = read_all(desk, request, *jobs);
+  if (receipt) number(desk, *receipt, entries);
+  if (atomic)
+    co_await put_all(desk, entries, visit);
+  else
+    put_each(desk, entries);
+  desk.admin.tell_bulk(BulkKind::kEnqueue, entries.size(), entries.size() - failures(entries),
+                       atomic);
+  Reply reply = told(desk, entries, entry_text);
+  if (receipt && !receipt->keep(desk, reply)) {
+    reply = told(desk, entries, brief_text);
+    receipt->keep(desk, reply);
+  }
+  co_return reply;
 }
 
 }  // namespace
@@ -323,24 +201,6 @@ std::span<const Route> bulk_routes() {
        Scope::kWrite,
        &enqueue,
        {"ManyNewJobs", "BulkEnqueued", "422"}},
-      {"POST",
-       "/ojs/v1/jobs/bulk/cancel",
-       Scope::kWrite,
-       &cancel,
-       {"ChosenJobs", "BulkChanged", "422"},
-       Pace::kSlow},
-      {"POST",
-       "/ojs/v1/jobs/bulk/retry",
-       Scope::kWrite,
-       &retry,
-       {"ChosenJobs", "BulkChanged", "422"},
-       Pace::kSlow},
-      {"POST",
-       "/ojs/v1/jobs/bulk/delete",
-       Scope::kAdmin,
-       &remove,
-       {"ChosenJobs", "BulkChanged", "422"},
-       Pace::kSlow},
   };
   return kRoutes;
 }

@@ -11,6 +11,7 @@ namespace ojs_shm::gateway {
 std::span<const Route> job_routes();
 std::span<const Route> enqueue_routes();
 std::span<const Route> bulk_routes();
+std::span<const Route> bulk_change_routes();
 std::span<const Route> progress_routes();
 std::span<const Route> worker_routes();
 std::span<const Route> roster_routes();

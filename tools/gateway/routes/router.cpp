@@ -100,12 +100,12 @@ void admit_coding(const Request& request) {
 
 Router::Router(bool test_hooks) {
   for (const auto& routes :
-       {enqueue_routes(),    bulk_routes(),         job_routes(),          progress_routes(),
-        worker_routes(),     roster_routes(),       queue_routes(),        dead_letter_routes(),
-        event_routes(),      limit_routes(),        health_routes(),       schema_routes(),
-        cron_routes(),       workflow_routes(),     admin_queue_routes(),  admin_job_routes(),
-        admin_pool_routes(), admin_tenant_routes(), admin_system_routes(), stats_routes(),
-        page_routes(),       test_routes()})
+       {enqueue_routes(),     bulk_routes(),       bulk_change_routes(),  job_routes(),
+        progress_routes(),    worker_routes(),     roster_routes(),       queue_routes(),
+        dead_letter_routes(), event_routes(),      limit_routes(),        health_routes(),
+        schema_routes(),      cron_routes(),       workflow_routes(),     admin_queue_routes(),
+        admin_job_routes(),   admin_pool_routes(), admin_tenant_routes(), admin_system_routes(),
+        stats_routes(),       page_routes(),       test_routes()})
     for (const Route& route : routes)
       if (test_hooks || !route.test_hook) routes_.push_back(route);
   for (const Route& route : routes_) {

@@ -19,9 +19,8 @@
 #include <boost/beast/core/error.hpp>
 #include <csignal>
 #include <cstring>
-#include <ojs_shm/job.hpp>
-#include <random>
 
+#include "tools/gateway/intake/job_ids.hpp"
 #include "tools/shell/refusal.hpp"
 
 namespace ojs_shm::gateway {
@@ -169,16 +168,9 @@ void Server::take_stats() {
 }
 
 std::string Server::new_request_id() {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  const auto ms =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
-                                     std::chrono::system_clock::now().time_since_epoch())
-                                     .count());
-  JobIdText id;
-  id.assign(ms << 16 | 0x7000 | (random() & 0xFFF), 1ULL << 63 | random() >> 2);
   std::string text;
   text.reserve(40);
-  return text.append("req_").append(id.view());
+  return text.append("req_").append(fresh_id().view());
 }
 
 void Server::came(Session& session) {
