@@ -36,6 +36,8 @@ BUILD_SECONDS = 3600
 # Most programs are compiled without optimisation, since they run a few short cases; these run long ones.
 OPTIMISED = ("crash_tests", "instructions_tests", "linearizability_tests", "relacy_tests", "schedules_tests")
 
+HTTP_NEEDS = ["ojs-shm", "ojs-shm-broker", "ojs-shm-gateway"]  # what commands start: all of them are tests over HTTP
+
 
 class Mutant(NamedTuple):
     id: str
@@ -149,13 +151,13 @@ class Tree:
 
     def compile(self, killer: str) -> tuple[bool, str]:
         program, _, tests = killer.partition(":")
-        target = "all" if program in ("run", "compile") else program
+        targets = {"run": HTTP_NEEDS, "compile": ["all"]}.get(program, [program])
         build = str(self.build_of(program))
         with timed(self.seconds, "compile"):
             if self.few:
                 files = "|".join(files_with(tests, self.root / "tests" / program.removesuffix("_tests")))
                 self.run(["cmake", f"-DOJS_SHM_TEST_FILES=/({files})$" if files else "-UOJS_SHM_TEST_FILES", build], 120)
-            status, log = self.run(["cmake", "--build", build, "--target", target, "-j", str(self.jobs)], BUILD_SECONDS)
+            status, log = self.run(["cmake", "--build", build, "--target", *targets, "-j", str(self.jobs)], BUILD_SECONDS)
         return status == 0, log
 
     def is_green(self, killer: str, report: pathlib.Path | None = None) -> bool:
