@@ -40,6 +40,16 @@ ClientMetric& Page::add(Labels labels) {
   return metric;
 }
 
+void Page::add_counted(const MetricFamily& counted) {
+  family(counted.name, counted.help, counted.type);
+  for (const ClientMetric& series : counted.metric) {
+    ClientMetric& metric = add(series.label);
+    Labels labels = std::move(metric.label);
+    metric = series;
+    metric.label = std::move(labels);
+  }
+}
+
 std::string Page::prometheus_text() const {
   return prometheus::TextSerializer().Serialize(families_);
 }

@@ -24,6 +24,8 @@ class Page {
   void family(const std::string& name, std::string help, prometheus::MetricType type);
   void add(Labels labels, std::uint64_t value);
   prometheus::ClientMetric& add(Labels labels);
+  /// A family that the library counted.
+  void add_counted(const prometheus::MetricFamily& counted);
 
   /// Format 0.0.4, which every Prometheus reads.
   std::string prometheus_text() const;

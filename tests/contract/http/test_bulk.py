@@ -159,3 +159,29 @@ class Bulk(OnGateway):
         done = self.call("DELETE", f"admin/queues/{self.queue}/jobs", purge, headers=header, expect=200).json
         self.assertEqual(done["purged_count"], 0)
         self.assertEqual(self.get({"id": mine})["state"], "available")
+
+    def test_requests_are_counted_in_the_metrics(self):
+        read = lambda: dict(line.rsplit(" ", 1) for line in self.call("GET", "/metrics", expect=200).body.decode().splitlines()
+                            if line.startswith("ojs_bulk_"))
+        series = [
+            ('ojs_bulk_requests_total{operation="enqueue",atomicity="partial",segment="test"}', 1),
+            ('ojs_bulk_requests_total{operation="enqueue",atomicity="atomic",segment="test"}', 1),
+            ('ojs_bulk_requests_total{operation="cancel",atomicity="partial",segment="test"}', 1),
+            ('ojs_bulk_items_total{operation="enqueue",status="created",segment="test"}', 5),
+            ('ojs_bulk_items_total{operation="enqueue",status="failed",segment="test"}', 1),
+            ('ojs_bulk_items_total{operation="cancel",status="cancelled",segment="test"}', 2),
+            ('ojs_bulk_items_total{operation="cancel",status="skipped",segment="test"}', 1),
+            ('ojs_bulk_batch_size_count{operation="enqueue",segment="test"}', 2),
+            ('ojs_bulk_batch_size_sum{operation="enqueue",segment="test"}', 6),
+            ('ojs_bulk_batch_size_bucket{operation="enqueue",segment="test",le="3"}', 2),
+            ('ojs_bulk_duration_seconds_count{operation="enqueue",atomicity="atomic",segment="test"}', 1),
+        ]
+        before = read()
+        self.bulk(self.job(), self.job(type=""), self.job(), expect=207)
+        ids = [item["job"]["id"] for item in self.bulk(*[self.job()] * 3, atomicity="atomic", expect=201).json["items"]]
+        self.change("cancel", job_ids=[*ids[:2], NEVER], expect=207)
+        after = read()
+        number = lambda page, line: float(next((page[known] for known in page if set(known.strip("}").replace("{", ",").split(","))
+                                                == set(line.strip("}").replace("{", ",").split(","))), 0))
+        for line, more in series:
+            self.assertEqual(number(after, line) - number(before, line), more, line)

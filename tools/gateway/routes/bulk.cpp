@@ -4,7 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "tools/gateway/intake/body.hpp"
@@ -50,11 +53,16 @@ struct Entry {
   std::optional<Fault> failed = {};
 };
 
+std::string_view status_of(const Entry& entry) {
+  if (entry.failed) return "failed";
+  return entry.placed->there ? "duplicate" : "created";
+}
+
 template <class PrintJob>
 std::string text_of(std::size_t index, const Entry& entry, PrintJob print_job) {
   return object([&](json::ObjectWriter& writer) {
     writer.number("index", static_cast<std::int64_t>(index));
-    writer.text("status", entry.failed ? "failed" : entry.placed->there ? "duplicate" : "created");
+    writer.text("status", status_of(entry));
     if (entry.failed) return writer.value("error", error_text(*entry.failed));
     print_job(writer.open("job"));
   });
@@ -168,6 +176,7 @@ Reply told(Desk& desk, const std::vector<Entry>& entries,
 }
 
 asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {
+  const auto begin = std::chrono::steady_clock::now();
   const Body body(request);
   const auto jobs = body.elements("jobs");
   if (!jobs || jobs->empty())
@@ -184,6 +193,9 @@ asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit)
     put_each(desk, entries);
   desk.admin.tell_bulk(BulkKind::kEnqueue, entries.size(), entries.size() - failures(entries),
                        atomic);
+  std::map<std::string_view, std::size_t> items;
+  for (const Entry& entry : entries) ++items[status_of(entry)];
+  desk.hall.bulk_meter().count("enqueue", atomic, items, std::chrono::steady_clock::now() - begin);
   Reply reply = told(desk, entries, entry_text);
   if (receipt && !receipt->keep(desk, reply)) {
     reply = told(desk, entries, brief_text);

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -26,7 +27,7 @@ constexpr std::size_t kMostByFilter = 10'000;
 /// What is done to each job, and to which it can be done.
 struct Change {
   BulkKind kind;
-  std::string_view done;  ///< "cancelled"
+  std::string_view operation, done;  ///< "cancel", "cancelled"
   std::vector<State> states, unless_said;
   std::function<Status(const std::string& id, State state)> act;
 };
@@ -112,6 +113,7 @@ std::optional<Fault> refusal(Desk& desk, const Request& request, const std::stri
 
 /// {"job_ids": [...]} or {"filter": {...}}.
 Reply change_each(Desk& desk, const Request& request, const Change& change) {
+  const auto begin = std::chrono::steady_clock::now();
   const Body body(request);
   if (is_atomic(body))
     throw unsupported(
@@ -122,7 +124,7 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
     throw invalid_request("give either job_ids or filter", ids ? "filter" : "job_ids");
   if (ids) check_bulk_size(ids->size());
   if (filter) ids = chosen(desk, request, *filter, change);
-  const auto receipt = Receipt::of(desk, request, body, change.done);
+  const auto receipt = Receipt::of(desk, request, body, change.operation);
   if (receipt && receipt->reply()) return *receipt->reply();
   std::size_t skipped = 0;
   std::string items;
@@ -140,6 +142,9 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
   }
   desk.hall.jobs_came();
   desk.admin.tell_bulk(change.kind, ids->size(), ids->size() - skipped);
+  desk.hall.bulk_meter().count(change.operation, false,
+                               {{change.done, ids->size() - skipped}, {"skipped", skipped}},
+                               std::chrono::steady_clock::now() - begin);
   Reply reply{.status = bulk_status(ids->size() - skipped, skipped, 200)};
   reply.headers.emplace_back(kBatchSize, std::to_string(ids->size()));
   reply.body = object([&](json::ObjectWriter& writer) {
@@ -157,6 +162,7 @@ Reply cancel(Desk& desk, const Request& request) {
   return change_each(
       desk, request,
       {.kind = BulkKind::kCancel,
+       .operation = "cancel",
        .done = "cancelled",
        .states = {State::kAvailable, State::kScheduled, State::kRetryable, State::kPending},
        .unless_said = {State::kAvailable, State::kScheduled},
@@ -169,6 +175,7 @@ Reply cancel(Desk& desk, const Request& request) {
 Reply retry(Desk& desk, const Request& request) {
   return change_each(desk, request,
                      {.kind = BulkKind::kRetry,
+                      .operation = "retry",
                       .done = "retried",
                       .states = {State::kDiscarded, State::kCancelled, State::kRetryable},
                       .unless_said = {State::kDiscarded, State::kRetryable},
@@ -182,6 +189,7 @@ Reply remove(Desk& desk, const Request& request) {
   const std::vector<State> over = {State::kCompleted, State::kCancelled, State::kDiscarded};
   return change_each(desk, request,
                      {.kind = BulkKind::kDelete,
+                      .operation = "delete",
                       .done = "deleted",
                       .states = over,
                       .unless_said = over,

@@ -145,6 +145,8 @@ Reply metrics_page(Desk& desk, const Request& request) {
               prometheus::MetricType::Gauge);
   page.add({}, 1);
   metrics::add_segment(page, desk.observer, *desk.hall.census(desk.observer), {});
+  for (const prometheus::MetricFamily& family : desk.hall.bulk_meter().collect())
+    if (!family.metric.empty()) page.add_counted(family);
   if (metrics::wants_openmetrics(request.header("accept")))
     return {.status = 200,
             .body = page.openmetrics_text(),

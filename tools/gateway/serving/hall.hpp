@@ -11,6 +11,7 @@
 #include "tools/gateway/intake/schema_book.hpp"
 #include "tools/gateway/options.hpp"
 #include "tools/gateway/serving/tokens.hpp"
+#include "tools/gateway/stats/bulk_meter.hpp"
 #include "tools/gateway/stats/shared_look.hpp"
 #include "tools/gateway/stats/stats_log.hpp"
 #include "tools/gateway/streams/notes.hpp"
@@ -31,6 +32,7 @@ class Hall {
   Tape& tape() { return tape_; }
   SchemaBook& schemas() { return schemas_; }
   StatsLog& stats() { return stats_; }
+  BulkMeter& bulk_meter() { return bulk_meter_; }
   /// The census that all requests within SharedLook::kFresh share.
   std::shared_ptr<const Census> census(const Observer& observer) {
     return census_.get(SharedLook<Census>::Clock::now(), [&] { return observer.census(); });
@@ -55,6 +57,7 @@ class Hall {
   Tape tape_;
   SchemaBook schemas_;
   StatsLog stats_;
+  BulkMeter bulk_meter_;
   SharedLook<Census> census_;
 };
 
