@@ -114,6 +114,8 @@ Outcome Filler::fill(const Spec& spec, const JobForm& form, std::uint32_t slot, 
 
 template Outcome Filler::fill<true>(const PlainJob&, const JobForm&, std::uint32_t, JobRecord&,
                                     std::uint64_t, JobId&, std::uint64_t);
+template Outcome Filler::fill<true>(const NewJob&, const JobForm&, std::uint32_t, JobRecord&,
+                                    std::uint64_t, JobId&, std::uint64_t);
 template Outcome Filler::fill<false>(const NewJob&, const JobForm&, std::uint32_t, JobRecord&,
                                      std::uint64_t, JobId&, std::uint64_t);
 
