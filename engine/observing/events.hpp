@@ -69,7 +69,8 @@ enum class EventKind : std::uint8_t {
   kRateLimitAdjusted,  ///< a job's report closed its limit. value: the limit's key, tag: until, Unix ms
   /// its enqueue_ttl is over. value: the limit in s << 32 | how long since it was created, in s
   kJobTtlExpired,
-  kJobTotalTimeout,  ///< the same of its total_timeout
+  kJobTotalTimeout,    ///< the same of its total_timeout
+  kDeadLetterDeleted,  ///< by a caller, for good
   kCount
 };
 
@@ -95,7 +96,8 @@ constexpr bool about_a_job(EventKind kind) {
   return kind < EventKind::kBackpressureWarning || kind == EventKind::kBackpressureDropped ||
          kind == EventKind::kJobTimeout || kind == EventKind::kJobStalled ||
          kind == EventKind::kRateLimitAdjusted || kind == EventKind::kJobTtlExpired ||
-         kind == EventKind::kJobTotalTimeout || about_a_workflow(kind);
+         kind == EventKind::kJobTotalTimeout || kind == EventKind::kDeadLetterDeleted ||
+         about_a_workflow(kind);
 }
 
 /// In the value of an event of backpressure: depth and bound are bytes.

@@ -54,6 +54,7 @@ std::string_view type_of(EventKind kind) {
     case EventKind::kWorkflowStepCompleted: return "workflow.step_completed";
     case EventKind::kCronTriggered: return "cron.triggered";
     case EventKind::kCronSkipped: return "cron.skipped";
+    case EventKind::kDeadLetterDeleted: return "dead_letter.deleted";
     case EventKind::kDeadLetterPruned: return "dead_letter.pruned";
     case EventKind::kQueueDeleted: return "queue.deleted";
     case EventKind::kJobTimeout: return "job.timeout";

@@ -149,6 +149,20 @@ class Told(OnGateway):
         behind = Stream(self, wanted, {"Last-Event-ID": added["id"]})
         self.assertEqual([behind.next()["event"] for _ in range(2)], ["job.discarded", "dead_letter.retried"])
 
+    def test_a_dead_letter_that_is_deleted_is_told(self):
+        self.mark()
+        error = {"code": "smtp", "message": "no network"}
+        dead = [self.put_job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})["id"] for _ in range(3)]
+        self.fetch(3)
+        for job in dead:
+            self.call("POST", "workers/nack", {"job_id": job, "error": error}, expect=200)
+        stream = Stream(self, f"events/stream?queues={self.queue}&types=dead_letter.deleted", {"Last-Event-ID": self.before})
+        self.call("DELETE", "dead-letter/" + dead[0], expect=200)
+        self.call("POST", "jobs/bulk/delete", {"job_ids": [dead[1]]}, expect=200)
+        self.call("DELETE", f"dead-letter?queue={self.queue}", expect=200)
+        told = [stream.next() for _ in range(3)]
+        self.assertCountEqual([(event["event"], event["data"]["subject"]) for event in told], [("dead_letter.deleted", job) for job in dead])
+
     def test_a_queue_that_is_not_there_has_no_stream(self):
         self.call("GET", "queues/never/events", expect=404)
 

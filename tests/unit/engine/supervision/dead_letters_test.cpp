@@ -253,6 +253,23 @@ TEST_F(DeadLetters, a_look_is_told_with_how_many_went) {
   EXPECT_EQ(told[0].job_id, "");
 }
 
+TEST_F(DeadLetters, one_that_is_dropped_is_told_and_other_jobs_that_ended_are_not) {
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  const std::string dead = bury(mortal("other"));
+  const std::string cancelled = s.put();
+  ASSERT_TRUE(s.producer.cancel(cancelled).ok());
+  EventReader reader = s.observer.events({.from_start = false, .settle_ms = 0});
+  ASSERT_TRUE(s.admin.drop(cancelled).ok());
+  ASSERT_TRUE(s.admin.drop(dead).ok());
+  EXPECT_FALSE(s.admin.drop(dead).ok());
+  std::vector<Event> told;
+  for (Event event; reader.next(event);) told.push_back(event);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].type, "dead_letter.deleted");
+  EXPECT_EQ(told[0].queue, "other");
+  EXPECT_EQ(told[0].job_id, dead);
+}
+
 /// More than a look drops, and more slots than a look sees.
 TEST_F(DeadLetters, many_go_in_several_looks) {
   QuietSegment many(few_slots(40'000));
