@@ -108,19 +108,20 @@ std::vector<Operation> full_queue_operations() {
                                  {.max_depth = 3, .strategy = BackpressureStrategy::kDropOldest}));
        },
        [](Hands& h) { h.put(); }},
-      {"enqueue_batch_drops",
-       [](Hands& h) {
-         const std::string args = "[\"" + std::string(300, 'b') + "\"]";
-         JobSpec spec = spec_of(args);
-         for (int i = 0; i < 4; ++i) h.put(spec);
-         must(h.admin->set_queue("default",
-                                 {.max_depth = 5, .strategy = BackpressureStrategy::kDropOldest}));
-         must(h.admin->set_events(true));
-       },
-       [](Hands& h) {
-         const std::vector<JobSpec> specs(3, spec_of());
-         must(h.producer->enqueue_batch(specs));
-       }},
+      all_or_none({"enqueue_batch_drops",
+                   [](Hands& h) {
+                     const std::string args = "[\"" + std::string(300, 'b') + "\"]";
+                     JobSpec spec = spec_of(args);
+                     for (int i = 0; i < 4; ++i) h.put(spec);
+                     must(h.admin->set_queue(
+                         "default",
+                         {.max_depth = 5, .strategy = BackpressureStrategy::kDropOldest}));
+                     must(h.admin->set_events(true));
+                   },
+                   [](Hands& h) {
+                     const std::vector<JobSpec> specs(3, spec_of());
+                     must(h.producer->enqueue_batch(specs));
+                   }}),
       {"enqueue_drops_too_little",
        [](Hands& h) {
          JobSpec later = spec_of();

@@ -131,33 +131,33 @@ std::vector<Operation> job_operations() {
        [](Hands& h) {
          for (int i = 0; i < 16; ++i) h.put();
        }},
-      {"enqueue_batch", put_one,
-       [](Hands& h) {
-         const std::vector<JobSpec> specs(5, spec_of());
-         must(h.producer->enqueue_batch(specs));
-       }},
+      all_or_none({"enqueue_batch", put_one,
+                   [](Hands& h) {
+                     const std::vector<JobSpec> specs(5, spec_of());
+                     must(h.producer->enqueue_batch(specs));
+                   }}),
       {"enqueue_prepared", put_one,
        [](Hands& h) {
          const PreparedJob kind = must(h.producer->prepare(spec_of()));
          must(h.producer->enqueue(kind, "[7]"));
        }},
-      {"enqueue_prepared_batch", fourteen,  // over the end of a chunk
-       [](Hands& h) {
-         const PreparedJob kind = must(h.producer->prepare(spec_of()));
-         std::vector<PreparedArgs> jobs(5);
-         jobs[2].priority = 9;
-         std::vector<JobIdText> ids(jobs.size());
-         must(h.producer->enqueue_batch(kind, jobs, ids));
-       }},
-      {"enqueue_batch_bounded",
-       [](Hands& h) {
-         must(h.admin->set_queue("default", {10, {}, {}}));
-       },
-       [](Hands& h) {
-         const std::string args = big_args(300);
-         const std::vector<JobSpec> specs(5, spec_of(args));
-         must(h.producer->enqueue_batch(specs));
-       }},
+      all_or_none({"enqueue_prepared_batch", fourteen,  // over the end of a chunk
+                   [](Hands& h) {
+                     const PreparedJob kind = must(h.producer->prepare(spec_of()));
+                     std::vector<PreparedArgs> jobs(5);
+                     jobs[2].priority = 9;
+                     std::vector<JobIdText> ids(jobs.size());
+                     must(h.producer->enqueue_batch(kind, jobs, ids));
+                   }}),
+      all_or_none({"enqueue_batch_bounded",
+                   [](Hands& h) {
+                     must(h.admin->set_queue("default", {10, {}, {}}));
+                   },
+                   [](Hands& h) {
+                     const std::string args = big_args(300);
+                     const std::vector<JobSpec> specs(5, spec_of(args));
+                     must(h.producer->enqueue_batch(specs));
+                   }}),
       {"enqueue_batch_refused",
        [](Hands& h) {
          must(h.admin->set_queue("default", {4, {}, {}}));
@@ -174,14 +174,14 @@ std::vector<Operation> job_operations() {
            throw std::runtime_error("more jobs than slots");
        }},
       {"enqueue_without_chunks", leave_no_chunk, [](Hands& h) { h.put(9); }, kTakesAllChunks},
-      {"enqueue_batch_without_chunks", leave_no_chunk,
-       [](Hands& h) {
-         JobSpec spec = spec_of();
-         spec.priority = 9;
-         const std::vector<JobSpec> specs(3, spec);
-         must(h.producer->enqueue_batch(specs));
-       },
-       kTakesAllChunks},
+      all_or_none({"enqueue_batch_without_chunks", leave_no_chunk,
+                   [](Hands& h) {
+                     JobSpec spec = spec_of();
+                     spec.priority = 9;
+                     const std::vector<JobSpec> specs(3, spec);
+                     must(h.producer->enqueue_batch(specs));
+                   },
+                   kTakesAllChunks}),
       {"fetch", put_one, [](Hands& h) { h.take(h.job); }},
       {"fetch_of_a_second_attempt",
        [](Hands& h) {

@@ -18,7 +18,14 @@ struct Operation {
   const char* not_in_storms = "";
   /// Whether the operation also ends the jobs that other operations have put into the segment.
   bool ends_all = false;
+  /// Whether the jobs that it puts in are there all, or none, wherever it is killed.
+  bool all_or_none = false;
 };
+
+inline Operation all_or_none(Operation operation) {
+  operation.all_or_none = true;
+  return operation;
+}
 
 /// Operations of one subject.
 struct Family {

@@ -43,76 +43,79 @@ std::vector<Operation> spread_operations() {
     return spec;
   };
   return {
-      {"spread_batch", [](Hands& h) { h.put(); },
-       [](Hands& h) { must(h.producer->enqueue_batch(spread(h))); }},
-      {"spread_batch_into_bounded_queues",
-       [](Hands& h) {
-         must(h.admin->set_queue("default", {.max_depth = 10}));
-         must(h.admin->set_queue("other", {.max_depth = 10, .tenant_max_depth = 5}));
-         must(h.admin->set_events(true));
-       },
-       [](Hands& h) { must(h.producer->enqueue_batch(spread(h))); }},
-      {"spread_batch_refused",
-       [](Hands& h) {
-         must(h.admin->set_queue("default", {.max_depth = 10}));
-         full(h, BackpressureStrategy::kReject);
-       },
-       [](Hands& h) { must_be_refused(h, spread(h), Code::kQueueFull); }},
-      {"spread_batch_drops",
-       [](Hands& h) {
-         h.put();
-         must(h.admin->set_queue("default",
-                                 {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest}));
-         full(h, BackpressureStrategy::kDropOldest);
-         must(h.admin->set_events(true));
-       },
-       [](Hands& h) { must(h.producer->enqueue_batch(spread(h))); }},
-      {"spread_batch_drops_in_vain",
-       [](Hands& h) {
-         h.put();
-         h.put();
-         must(h.admin->set_queue("default",
-                                 {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest}));
-         full(h, BackpressureStrategy::kReject);
-       },
-       [](Hands& h) { must_be_refused(h, spread(h), Code::kQueueFull); }},
-      {"spread_batch_replaces",
-       [unique](Hands& h) {
-         h.put(unique("default"));
-         h.put(2, "other");
-       },
-       [unique](Hands& h) {
-         const std::vector<JobSpec> specs{in("default"), unique("other"), in("other")};
-         must(h.producer->enqueue_batch(specs));
-       }},
-      {"spread_batch_replaces_one_at_work",
-       [unique](Hands& h) {
-         h.put(unique("default"));
-         h.take(h.job);
-       },
-       [unique](Hands& h) {
-         const std::vector<JobSpec> specs{in("default"), unique("other")};
-         must(h.producer->enqueue_batch(specs));
-       }},
-      {"spread_batch_waits", [](Hands& h) { full(h, BackpressureStrategy::kBlock); },
-       [](Hands& h) {
-         const std::vector<JobSpec> specs{in("default"), in("other"), in("other")};
-         WaitingEnqueue waiting =
-             must(h.producer->begin(specs, {.block_timeout = std::chrono::minutes(1)}));
-         if (const auto early = waiting.poll())
-           throw std::runtime_error(early->ok() ? "it found room" : early->error().message);
-         Worker worker = must(Worker::attach(h.segment, {.queues = {"other"}}));
-         Job job;
-         must(worker.try_fetch(job));
-         const auto decided = waiting.poll();
-         if (!decided || !decided->ok()) throw std::runtime_error("it was not let in");
-       }},
-      {"spread_batch_too_many", [](Hands&) {},
-       [](Hands& h) {
-         std::vector<JobSpec> specs(96, in("default"));
-         specs.push_back(in("other"));
-         must_be_refused(h, specs, Code::kSegmentFull);
-       }},
+      all_or_none({"spread_batch", [](Hands& h) { h.put(); },
+                   [](Hands& h) { must(h.producer->enqueue_batch(spread(h))); }}),
+      all_or_none({"spread_batch_into_bounded_queues",
+                   [](Hands& h) {
+                     must(h.admin->set_queue("default", {.max_depth = 10}));
+                     must(h.admin->set_queue("other", {.max_depth = 10, .tenant_max_depth = 5}));
+                     must(h.admin->set_events(true));
+                   },
+                   [](Hands& h) { must(h.producer->enqueue_batch(spread(h))); }}),
+      all_or_none({"spread_batch_refused",
+                   [](Hands& h) {
+                     must(h.admin->set_queue("default", {.max_depth = 10}));
+                     full(h, BackpressureStrategy::kReject);
+                   },
+                   [](Hands& h) { must_be_refused(h, spread(h), Code::kQueueFull); }}),
+      all_or_none({"spread_batch_drops",
+                   [](Hands& h) {
+                     h.put();
+                     must(h.admin->set_queue(
+                         "default",
+                         {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest}));
+                     full(h, BackpressureStrategy::kDropOldest);
+                     must(h.admin->set_events(true));
+                   },
+                   [](Hands& h) { must(h.producer->enqueue_batch(spread(h))); }}),
+      all_or_none({"spread_batch_drops_in_vain",
+                   [](Hands& h) {
+                     h.put();
+                     h.put();
+                     must(h.admin->set_queue(
+                         "default",
+                         {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest}));
+                     full(h, BackpressureStrategy::kReject);
+                   },
+                   [](Hands& h) { must_be_refused(h, spread(h), Code::kQueueFull); }}),
+      all_or_none({"spread_batch_replaces",
+                   [unique](Hands& h) {
+                     h.put(unique("default"));
+                     h.put(2, "other");
+                   },
+                   [unique](Hands& h) {
+                     const std::vector<JobSpec> specs{in("default"), unique("other"), in("other")};
+                     must(h.producer->enqueue_batch(specs));
+                   }}),
+      all_or_none({"spread_batch_replaces_one_at_work",
+                   [unique](Hands& h) {
+                     h.put(unique("default"));
+                     h.take(h.job);
+                   },
+                   [unique](Hands& h) {
+                     const std::vector<JobSpec> specs{in("default"), unique("other")};
+                     must(h.producer->enqueue_batch(specs));
+                   }}),
+      all_or_none({"spread_batch_waits", [](Hands& h) { full(h, BackpressureStrategy::kBlock); },
+                   [](Hands& h) {
+                     const std::vector<JobSpec> specs{in("default"), in("other"), in("other")};
+                     WaitingEnqueue waiting =
+                         must(h.producer->begin(specs, {.block_timeout = std::chrono::minutes(1)}));
+                     if (const auto early = waiting.poll())
+                       throw std::runtime_error(early->ok() ? "it found room"
+                                                            : early->error().message);
+                     Worker worker = must(Worker::attach(h.segment, {.queues = {"other"}}));
+                     Job job;
+                     must(worker.try_fetch(job));
+                     const auto decided = waiting.poll();
+                     if (!decided || !decided->ok()) throw std::runtime_error("it was not let in");
+                   }}),
+      all_or_none({"spread_batch_too_many", [](Hands&) {},
+                   [](Hands& h) {
+                     std::vector<JobSpec> specs(96, in("default"));
+                     specs.push_back(in("other"));
+                     must_be_refused(h, specs, Code::kSegmentFull);
+                   }}),
   };
 }
 

@@ -86,15 +86,15 @@ void import(Hands& hands) {
 
 std::vector<Operation> workflow_operations() {
   return {
-      {"workflow_create", [](Hands& h) { h.put(2, "other"); },
-       [](Hands& h) { create(h, nested()); }},
+      all_or_none({"workflow_create", [](Hands& h) { h.put(2, "other"); },
+                   [](Hands& h) { create(h, nested()); }}),
       {"workflow_import", [](Hands& h) { h.put(2, "other"); }, [](Hands& h) { import(h); }},
-      {"workflow_create_bounded",
-       [](Hands& h) {
-         bound(h, "default", 50);
-         bound(h, "other", 50);
-       },
-       [](Hands& h) { create(h, nested()); }},
+      all_or_none({"workflow_create_bounded",
+                   [](Hands& h) {
+                     bound(h, "default", 50);
+                     bound(h, "other", 50);
+                   },
+                   [](Hands& h) { create(h, nested()); }}),
       {"workflow_refused",
        [](Hands& h) {
          bound(h, "default", 50);
@@ -105,15 +105,15 @@ std::vector<Operation> workflow_operations() {
          if (h.producer->create_workflow(nested()))
            throw std::runtime_error("a full queue took a workflow");
        }},
-      {"workflow_create_scheduled", [](Hands&) {},
-       [](Hands& h) {
-         WorkflowSpec spec = nested();
-         spec.steps[0].steps[0].job.scheduled_at_ms = h.handle->store().now_ms() + 1;
-         spec.steps[2].job.expires_at_ms = h.handle->store().now_ms() + 3'600'000;
-         create(h, spec);
-         h.move_clock(1000);
-         h.tick();
-       }},
+      all_or_none({"workflow_create_scheduled", [](Hands&) {},
+                   [](Hands& h) {
+                     WorkflowSpec spec = nested();
+                     spec.steps[0].steps[0].job.scheduled_at_ms = h.handle->store().now_ms() + 1;
+                     spec.steps[2].job.expires_at_ms = h.handle->store().now_ms() + 3'600'000;
+                     create(h, spec);
+                     h.move_clock(1000);
+                     h.tick();
+                   }}),
       {"workflow_join", hold_last_of_group,
        [](Hands& h) { must(h.worker->ack(h.job, "{\"last\":1}")); }},
       {"workflow_join_bounded",

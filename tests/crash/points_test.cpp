@@ -201,9 +201,9 @@ TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
   constexpr int kOthers = 1000;
   std::uint32_t writes = 0;
   // What the whole operation does: which of the jobs that it puts in are there at its end, how many
-  // of those before it ends, and how many jobs others can do after it.
+  // of those before it ends, how many come, and how many jobs others can do after it.
   std::vector<std::optional<State>> whole;
-  std::size_t ends = 0;
+  std::size_t ends = 0, comes = 0;
   int others = 0;
   bool drops = false;  // then a process that comes by may end another one
   for (std::uint32_t at = 0; at <= writes; ++at) {
@@ -222,6 +222,7 @@ TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
         ASSERT_LE(writes, kMostWrites);
         whole = accepted_in(quiet.segment);
         ends = ended(before, quiet.segment);
+        comes = put_in(before, quiet.segment);
         for (const QueueInfo& queue : Observer::attach(quiet.segment).value().queues())
           drops = drops || queue.strategy == BackpressureStrategy::kDropOldest;
       } else if (dead) {
@@ -241,6 +242,9 @@ TEST_P(Operations, FS_T02_killed_after_every_shared_write) {
       EXPECT_EQ(come_by ? "" : half_done(before, quiet.segment), "");
       EXPECT_LE(ended(before, quiet.segment), ends)
           << "jobs have ended that the whole operation does not end";
+      if (const std::size_t came = put_in(before, quiet.segment); operation().all_or_none) {
+        EXPECT_TRUE(came == 0 || came == comes) << came << " jobs of " << comes << " came";
+      }
       const auto accepted = accepted_in(quiet.segment);
       for (std::size_t i = 0; i < accepted.size(); ++i)
         EXPECT_TRUE(stands(accepted[i]) || !stands(whole.at(i)))

@@ -28,11 +28,15 @@ bool shut(const Segment& segment) {
 
 }  // namespace
 
+namespace {
+constexpr std::string_view kOthersType = "others.job";
+}
+
 int others_work(const Segment& segment, int count) {
   Producer producer = Producer::attach(segment).value();
   Worker worker = Worker::attach(segment, {.queues = {"others"}}).value();
   JobSpec spec;
-  spec.type = "others.job";
+  spec.type = kOthersType;
   spec.queue = "others";
   Job job;
   for (int i = 0; i < count; ++i) {
@@ -96,6 +100,14 @@ std::size_t lost(const Jobs& before, const Segment& segment) {
       std::count_if(before.begin(), before.end(), [&now](const auto& job) {
         return !is_terminal(job.second.state) && !now.contains(job.first);
       }));
+}
+
+std::size_t put_in(const Jobs& before, const Segment& segment) {
+  const Jobs now = jobs_in(segment);
+  return static_cast<std::size_t>(std::count_if(now.begin(), now.end(), [&before](const auto& job) {
+    return !before.contains(job.first) && job.second.type != kOthersType &&
+           !is_terminal(job.second.state);
+  }));
 }
 
 std::string half_done(const Jobs& before, const Segment& segment) {

@@ -39,6 +39,9 @@ std::size_t ended(const Jobs& before, const Segment& segment);
 /// How many of those the segment does not know any more.
 std::size_t lost(const Jobs& before, const Segment& segment);
 
+/// How many jobs have come that have not ended, but for those that others_work() puts in.
+std::size_t put_in(const Jobs& before, const Segment& segment);
+
 /// What has changed of jobs that stand where they stood before: an operation that did not happen
 /// leaves nothing. A job with one more error, or with a failure and its holder's death, has been
 /// held by the dead meanwhile, so more than its place may be new.
