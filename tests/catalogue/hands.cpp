@@ -62,4 +62,14 @@ void Hands::tick() {
   for (int i = 0; i < 4; ++i) supervisor.tick(now, report);
 }
 
+std::string big_args(std::size_t size) { return "[\"" + std::string(size, 'b') + "\"]"; }
+
+Failure failure(bool retryable) {
+  Failure failed;
+  failed.code = "boom";
+  failed.message = "it did not work";
+  failed.retryable = retryable;
+  return failed;
+}
+
 }  // namespace ojs_shm::test

@@ -53,6 +53,10 @@ struct Hands {
 /// A job as the operations enqueue it. `args` must outlive it.
 JobSpec spec_of(std::string_view args = "[1]");
 
+/// Args of that many bytes, brackets and quotes aside.
+std::string big_args(std::size_t size);
+Failure failure(bool retryable = true);
+
 /// A segment small enough for a quick audit.
 SegmentOptions small_segment();
 

@@ -10,6 +10,7 @@ namespace ojs_shm::test {
 std::vector<Operation> job_operations();
 std::vector<Operation> plain_operations();
 std::vector<Operation> report_operations();
+std::vector<Operation> upkeep_operations();
 std::vector<Operation> spread_operations();
 std::vector<Operation> time_operations();
 std::vector<Operation> id_operations();
@@ -31,6 +32,7 @@ const std::vector<Family>& families() {
       {"batches over several queues", spread_operations, "spread_test.cpp"},
       {"jobs that end by themselves", time_operations, "schedules_test.cpp"},
       {"reports", report_operations, "schedules_test.cpp"},
+      {"settings, imports and events", upkeep_operations, "schedules_test.cpp"},
       {"ids", id_operations, "schedules_test.cpp"},
       {"full queues", full_queue_operations, "backpressure_test.cpp"},
       {"bounded tenants", bounded_tenant_operations, "backpressure_test.cpp"},

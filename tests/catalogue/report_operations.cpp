@@ -21,12 +21,6 @@ void hold_reported(Hands& hands) {
   hands.move_clock(10);  // so that each report makes the lease longer, and the same writes
 }
 
-Failure failure() {
-  Failure failed;
-  failed.code = "boom";
-  return failed;
-}
-
 }  // namespace
 
 std::vector<Operation> report_operations() {

@@ -47,14 +47,6 @@ void work_off(Hands& hands, int jobs) {
   }
 }
 
-Failure failure() {
-  Failure failed;
-  failed.code = "boom";
-  failed.message = "it did not work";
-  failed.retryable = false;
-  return failed;
-}
-
 void bound(Hands& hands, std::string_view queue, std::uint64_t jobs,
            BackpressureStrategy strategy = BackpressureStrategy::kReject) {
   must(hands.admin->set_queue(queue, {.max_depth = jobs, .strategy = strategy}));
@@ -123,7 +115,7 @@ std::vector<Operation> workflow_operations() {
        },
        [](Hands& h) { must(h.worker->ack(h.job, "{\"last\":1}")); }},
       {"workflow_fails", hold_last_of_group,
-       [](Hands& h) { must(h.worker->nack(h.job, failure())); }},
+       [](Hands& h) { must(h.worker->nack(h.job, failure(false))); }},
       {"workflow_ends",
        [](Hands& h) {
          create(h, nested());
@@ -165,7 +157,7 @@ std::vector<Operation> workflow_operations() {
          create(h, spec);
          h.take(h.job);
          h.id = h.job.id();
-         must(h.worker->nack(h.job, failure()));
+         must(h.worker->nack(h.job, failure(false)));
        },
        [](Hands& h) { must(h.admin->retry_dead(h.id)); }},
   };

@@ -86,6 +86,19 @@ TEST_F(SpreadBatches, BP_T20_a_full_queue_refuses_all_of_it) {
   EXPECT_EQ(enqueue({spec_of({}, "b"), spec_of({}, "b")}).size(), 2U) << "its room was given back";
 }
 
+TEST_F(SpreadBatches, BP_T20_what_was_charged_before_the_full_queue_is_given_back) {
+  enqueue({spec_of({}, "a")});
+  enqueue({spec_of({}, "b")});
+  bound("a", 3, BackpressureStrategy::kReject);
+  bound("b", 2, BackpressureStrategy::kReject);
+  const auto refused = s.producer.enqueue_batch(four);
+  ASSERT_EQ(refused.code(), Code::kQueueFull);
+  EXPECT_EQ(refused.error().subject, "b");
+  EXPECT_EQ(depth("a"), 1U);
+  EXPECT_EQ(s.pool_use("slots"), 2U);
+  EXPECT_EQ(enqueue({spec_of({}, "a"), spec_of({}, "a")}).size(), 2U);
+}
+
 TEST_F(SpreadBatches, BP_T03_full_queues_drop_for_it_and_only_if_all_take_theirs) {
   const std::vector<std::string> old = enqueue(four);
   bound("a", 2, BackpressureStrategy::kDropOldest);
@@ -139,6 +152,10 @@ TEST_F(SpreadBatches, BP_T16_it_waits_in_the_line_of_the_queue_that_is_full) {
   drain("b");
   EXPECT_FALSE(waiting.poll()) << "one is";
   EXPECT_EQ(depth("b"), 0U) << "it takes no room while it waits";
+  Producer another = Producer::attach(s.segment).value();
+  EXPECT_TRUE(another.enqueue(spec_of({}, "b")).ok()) << "nobody waits there any more";
+  EXPECT_EQ(another.enqueue(spec_of({}, "a")).code(), Code::kQueueFull);
+  drain("b");
   drain("a");
   const auto decided = waiting.poll();
   ASSERT_TRUE(decided);
