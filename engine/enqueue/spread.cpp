@@ -111,11 +111,11 @@ void Actor::Spread::take_back() {
 
 /// The one store that counts, and what it promises.
 void Actor::Spread::commit() {
+  std::vector<std::uint32_t> as_given(slots_.size());
+  for (std::size_t n = 0; n < slots_.size(); ++n) as_given[places_[n]] = slots_[n];
   LaneWord& committed = actor_.self_.counters[kSpread];
   committed.set(1, Point::kSpreadCommitted);
   for (const Rival& rival : rivals_) actor_.mark_replaced(rival.slot);
-  std::vector<std::uint32_t> as_given(slots_.size());
-  for (std::size_t n = 0; n < slots_.size(); ++n) as_given[places_[n]] = slots_[n];
   for (const std::uint32_t slot : as_given) actor_.publish_unborn(slot);
   bool dropped = false;
   for (Share& share : shares_) {

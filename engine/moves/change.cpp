@@ -147,9 +147,7 @@ Outcome Changer::drop_dead(JobId id, JobState& found) {
   Control held;
   const Outcome outcome =
       seize_lost(Event::kDeadLetterDrop, Lost::kDeadLetter, id, slot, held, found);
-  if (outcome != Outcome::kOk) return outcome;
-  if (tellings_.on()) tellings_.tell(EventKind::kDeadLetterDeleted, store_.job(slot), held);
-  drop_held(slot, held);
+  if (outcome == Outcome::kOk) drop_held(slot, held, EventKind::kDeadLetterDeleted);
   return outcome;
 }
 

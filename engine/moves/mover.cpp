@@ -154,9 +154,10 @@ Mover::Mover(Store& store, std::uint32_t lane)
   intend_nothing();
 }
 
-[[gnu::noinline]] void Mover::drop_held(std::uint32_t slot, Control held) {
+[[gnu::noinline]] void Mover::drop_held(std::uint32_t slot, Control held, EventKind told) {
   const Control filling = held.to(kSlotFilling, held.ring(), owner_);  // from here a death frees it
   store_.job(slot).control.store(filling.word, Point::kSlotFilling);
+  if (told != EventKind::kNone && tellings_.on()) tellings_.tell(told, store_.job(slot), held);
   slots_.free(slot, filling);
   intend_nothing();
 }

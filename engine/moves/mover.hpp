@@ -54,7 +54,8 @@ class Mover : protected TenantAccounts {
   /// To the state from which the lane took it.
   void put_back(std::uint32_t slot, JobRecord& job, Control held, unsigned before);
   /// A dead letter goes for good.
-  void drop_held(std::uint32_t slot, Control held);
+  /// `told`: the event that says so.
+  void drop_held(std::uint32_t slot, Control held, EventKind told = EventKind::kNone);
   /// The end of an acknowledged job.
   void finish(std::uint32_t slot, JobRecord& job, Control held);
   /// Pushes the hints of a waiting job again, or lists a finished one.

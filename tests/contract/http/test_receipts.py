@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from gateways import BOUND, OnGateway, Up, end_with_parent, program
+from gateways import BOUND, OnGateway, end_with_parent, eventually, program
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -95,7 +95,8 @@ class Receipts(OnGateway):
     def test_a_wrong_request_takes_no_key(self):
         self.call("POST", "jobs/bulk", {"jobs": [], "idempotency_key": "wrong"}, expect=400)
         self.bulk(path="jobs/bulk/cancel", key="wrong", filter={"colour": "red"}, expect=400)
-        self.bulk(self.job(), key="wrong")
+        ids = self.ids(self.bulk(self.job(), key="wrong"))
+        self.bulk(path="jobs/bulk/cancel", key="wrong", job_ids=ids, expect=200)
 
     def test_a_reply_that_is_larger_than_a_job_is_kept_in_short(self):
         jobs = [self.job("x" * 700)] * 1000
@@ -124,18 +125,19 @@ class Receipts(OnGateway):
                 self.assertGreater(int(reply.headers["Retry-After"]), 0)
         self.assertEqual(len(self.fetch(100)), 50)
 
-    def claim(self, key, receipt, first_id):
+    def claim(self, key, receipt, first_id, **more):
         """What a gateway leaves that dies at work."""
         self.up.native("cancel", receipt["id"])
         claim = {"type": "ojs.receipt", "queue": "ojs.receipts", "pending": True,
                  "unique": {"keys": ["type", "queue", "args"], "args_keys": ["tenant", "operation", "key"]},
-                 "args": [receipt["args"][0], {"request": receipt["args"][1]["request"], "first_id": first_id}]}
+                 "args": [receipt["args"][0], {"request": receipt["args"][1]["request"], "first_id": first_id} | more]}
         self.call("POST", "jobs", claim, expect=201)
 
     def go_on(self, key, jobs, atomicity):
         """What a gateway says when another died at the request."""
         waiting = self.bulk(*jobs, key=key, atomicity=atomicity, expect=409)
-        self.assertEqual((waiting.error["retryable"], waiting.headers["Retry-After"]), (True, "30"))
+        self.assertTrue(waiting.error["retryable"])
+        self.assertIn(int(waiting.headers["Retry-After"]), range(1, 31))
         self.call("POST", "test/clock", {"advance_ms": 30_001}, expect=200)
         again = self.bulk(*jobs, key=key, atomicity=atomicity)
         self.assertEqual(self.bulk(*jobs, key=key, atomicity=atomicity).body, again.body)
@@ -158,6 +160,42 @@ class Receipts(OnGateway):
         self.assertEqual(self.go_on("dead atomic", jobs, "atomic"), ids)
         self.assertEqual(self.fetch(10), [])
 
+    def test_a_change_goes_on_with_the_jobs_that_were_chosen(self):
+        ids = self.ids(self.bulk(self.job(), self.job()))
+        wanted = {"path": "jobs/bulk/cancel", "key": "chosen", "filter": {"queue": self.queue}}
+        self.bulk(**wanted, expect=200)
+        self.assertEqual([self.get({"id": each})["state"] for each in ids], ["cancelled"] * 2)
+        receipt = self.receipt("chosen")
+        self.claim("chosen", receipt, ids[0], chosen=ids)
+        later = self.put_job()
+        self.call("POST", "test/clock", {"advance_ms": 30_001}, expect=200)
+        again = self.bulk(**wanted, expect=422)
+        self.assertEqual([item["job_id"] for item in again.json["items"]], ids)
+        self.assertEqual(self.get(later)["state"], "available")
+        self.assertEqual(self.bulk(**wanted, expect=422).body, again.body)
+
+    def test_a_filter_chooses_no_receipts_unless_it_names_their_queue(self):
+        first = self.bulk(self.job(), key="kept")
+        waits = self.put_job(pending=True)
+        cancelled = self.bulk(path="jobs/bulk/cancel", filter={"state": ["pending"]}, expect=None).json
+        self.assertIn(waits["id"], [item["job_id"] for item in cancelled["items"]])
+        self.assertEqual(self.bulk(self.job(), key="kept").body, first.body)
+        self.bulk(path="jobs/bulk/cancel", filter={"queue": "ojs.receipts", "state": ["pending"]}, expect=200)
+        self.assertNotEqual(self.bulk(self.job(), key="kept").body, first.body)
+
+    def test_an_id_of_the_client_that_another_request_took_is_no_proof(self):
+        taken = "019b2c3d-4e5f-7a6b-8c9d-aaaaaaaaaaaa"
+        jobs = [self.job(1, id=taken), self.job(2)]
+        ids = self.ids(self.bulk(*jobs, key="proof", atomicity="atomic"))
+        self.bulk(path="jobs/bulk/cancel", job_ids=ids, expect=200)
+        self.bulk(path="jobs/bulk/delete", job_ids=ids, expect=200)  # as if its gateway had not stored them
+        self.claim("proof", self.receipt("proof"), ids[1])
+        self.put_job(id=taken)
+        self.call("POST", "test/clock", {"advance_ms": 30_001}, expect=200)
+        again = self.bulk(*jobs, key="proof", atomicity="atomic", expect=422)
+        self.assertEqual(again.json["succeeded"], 0)
+        self.assertEqual(self.stats()["available"], 1)
+
     def test_what_cannot_be_read_as_a_receipt_is_a_conflict(self):
         self.bulk(self.job(), key="forged")
         receipt = self.receipt("forged")
@@ -178,7 +216,7 @@ class Ended(OnGateway):
         self.call("POST", "test/clock", {"advance_ms": DAY_MS - 60_000}, expect=200)
         self.assertEqual(ask().body, first.body)
         self.call("POST", "test/clock", {"advance_ms": 61_000}, expect=200)
-        self.assertNotEqual(ask().body, first.body)
+        eventually(lambda: ask().body != first.body)
 
 
 class Killed(unittest.TestCase):
@@ -225,7 +263,10 @@ class Killed(unittest.TestCase):
 
     def test_no_job_is_stored_twice_or_lost_when_gateways_are_killed(self):
         too_early, too_late = 0, 0.02  # seconds; each death is nearer to the time at which jobs are stored
-        for death in range(10):
+        half_way = 0
+        for death in range(20):
+            if half_way and death >= 10:
+                break
             queue = f"work-{death}"
             # Each tenth has an id of the client's.
             named = lambda n: {} if n % 10 else {"id": f"019b2c3d-4e5f-7a6b-8c9d-{death:04x}{n:08x}"}
@@ -233,16 +274,20 @@ class Killed(unittest.TestCase):
             request = {"jobs": jobs, "idempotency_key": queue}
             moment = (too_early + too_late) / 2
             self.kill_at_work(request, moment)
-            if len(self.stored(queue)) < 350:
-                too_early = moment
-            else:
+            stored = len(self.stored(queue))
+            half_way += 0 < stored < 700
+            if stored >= 350:
                 too_late = moment
+            else:  # the next gateway may be slower than all before
+                too_early, too_late = moment, max(too_late, moment + 0.002)
             _, address = self.gateway()
             self.assertEqual(self.post(address, "test/clock", {"advance_ms": 30_001})[0], 200)
             status, reply = self.post(address, "jobs/bulk", request)
             self.assertEqual((status, reply["succeeded"]), (201, 700))
             self.assertEqual(self.stored(queue), list(range(700)))
             self.assertEqual(self.post(address, "jobs/bulk", request), (status, reply))
+        if not half_way:
+            self.skipTest("NOT RUN: no gateway died while it stored the jobs")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@
 namespace ojs_shm::gateway {
 namespace {
 
-constexpr std::string_view kType = "ojs.receipt", kQueue = "ojs.receipts";
+constexpr std::string_view kType = "ojs.receipt";
 constexpr std::uint32_t kKeptS = 24 * 60 * 60;
 /// Longer than any gateway is at work on a request.
 constexpr std::uint64_t kDeadMs = 30'000;
@@ -65,13 +65,27 @@ std::optional<Receipt> Receipt::of(Desk& desk, const Request& request, const Bod
   return receipt;
 }
 
-/// False: there was a receipt, and it has ended.
-bool Receipt::claim(Desk& desk) {
-  const std::string outcome = object([&](json::ObjectWriter& writer) {
+/// What it says before there is a reply.
+std::string Receipt::claimed() const {
+  return object([&](json::ObjectWriter& writer) {
     writer.text("request", request_);
     writer.text("first_id", first_id_.view());
+    if (chosen_) writer.value("chosen", array_of(*chosen_, quoted));
   });
-  const JobIdText id = must(put(desk, outcome, OnConflict::kIgnore));
+}
+
+void Receipt::note(Desk& desk, std::vector<std::string> chosen) {
+  chosen_ = std::move(chosen);
+  const auto noted = put(desk, claimed(), OnConflict::kReplace);
+  if (noted) id_ = noted->str();
+}
+
+void Receipt::give_up(Desk& desk) const { (void)desk.producer().cancel(id_); }
+
+/// False: there was a receipt, and it has ended.
+bool Receipt::claim(Desk& desk) {
+  const JobIdText id = must(put(desk, claimed(), OnConflict::kIgnore));
+  id_ = id.str();
   if (!desk.producer().deduplicated()) return true;
   const auto found = desk.observer.get(id.view());
   if (!found) return false;
@@ -103,6 +117,7 @@ void Receipt::read(std::string_view args, std::uint64_t created_at_ms, std::uint
     throw fault;
   }
   first_id_.assign(first->hi, first->lo & ~kPlaces);
+  chosen_ = outcome.ids("chosen");
   since_ms_ = created_at_ms;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ojs_shm/job.hpp>
 
@@ -20,6 +21,8 @@ namespace ojs_shm::gateway {
 /// on from there. One thread at a time. Source: ojs-bulk-operations 10.
 class Receipt {
  public:
+  static constexpr std::string_view kQueue = "ojs.receipts";
+
   /// Nothing: the request has no key. Throws a Fault: 400 when it is none; 409 when it came with
   /// another request, or with one that is still at work.
   static std::optional<Receipt> of(Desk& desk, const Request& request, const Body& body,
@@ -29,12 +32,17 @@ class Receipt {
   const std::optional<Reply>& reply() const { return reply_; }
   /// Of its new job at that place; below 1,024.
   JobIdText id_of(std::size_t at) const;
+  /// The jobs that it is to change, as note() left them; nothing: they were not chosen yet.
+  const std::optional<std::vector<std::string>>& chosen() const { return chosen_; }
+  void note(Desk& desk, std::vector<std::string> chosen);
+  /// The request turns out to be refused: nothing was done, and its key is free.
+  void give_up(Desk& desk) const;
   /// Whether it goes on with a request whose gateway died.
   bool taken_over() const { return since_ms_ != 0; }
   /// Whether that request stored the job.
   bool brought(const JobInfo& job) const { return job.created_at_ms >= since_ms_; }
-  /// False: the reply is larger than a job's args may be. In a full segment the reply is not kept; the ids
-  /// still are.
+  /// False: the reply is larger than a job's args may be. In a full segment the reply is not kept; what
+  /// the receipt said before still is.
   bool keep(Desk& desk, const Reply& reply) const;
 
  private:
@@ -43,7 +51,11 @@ class Receipt {
   void read(std::string_view args, std::uint64_t created_at_ms, std::uint64_t now_ms);
   Result<JobIdText> put(Desk& desk, std::string_view outcome, OnConflict on_conflict) const;
 
+  std::string claimed() const;
+
   std::string holder_, request_;  ///< JSON of tenant, operation and key; a hash of what was asked
+  std::string id_;                ///< of the receipt
+  std::optional<std::vector<std::string>> chosen_;
   JobIdText first_id_;
   std::uint64_t since_ms_ = 0;
   std::optional<Reply> reply_;

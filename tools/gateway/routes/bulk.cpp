@@ -51,6 +51,7 @@ struct Entry {
   std::optional<Envelope> envelope = {};
   std::optional<Placed> placed = {};
   std::optional<Fault> failed = {};
+  bool numbered = false;  ///< its id is the receipt's
 };
 
 std::string_view status_of(const Entry& entry) {
@@ -99,28 +100,36 @@ std::vector<Entry> read_all(Desk& desk, const Request& request,
 
 Placed placed_as_named(const Envelope& envelope) { return {.id = read_id(envelope.id).value()}; }
 
-/// Gives each job the id that the receipt has for it, and finds those that the same request stored before
-/// its gateway died.
-void number(Desk& desk, const Receipt& receipt, std::vector<Entry>& entries) {
+/// Gives each job without an id the one that the receipt has for it.
+void number(const Receipt& receipt, std::vector<Entry>& entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (!entries[i].envelope) continue;
-    Envelope& envelope = *entries[i].envelope;
-    const bool named_here = envelope.id.empty();
-    if (named_here) envelope.id = receipt.id_of(i).str();
-    if (!receipt.taken_over()) continue;
-    if (const auto job = desk.observer.get(envelope.id);
-        job && (named_here || receipt.brought(*job)))
-      entries[i].placed = placed_as_named(envelope);
+    if (!entries[i].envelope || !entries[i].envelope->id.empty()) continue;
+    entries[i].envelope->id = receipt.id_of(i).str();
+    entries[i].numbered = true;
   }
 }
 
-void put_each(Desk& desk, std::vector<Entry>& entries) {
+/// Whether the same request stored the job: in a gateway that died, or, of an id that nobody else can have,
+/// in one that took the request over meanwhile.
+bool was_stored(Desk& desk, const Receipt* receipt, const Entry& entry) {
+  if (receipt == nullptr || (!entry.numbered && !receipt->taken_over())) return false;
+  const auto job = desk.observer.get(entry.envelope->id);
+  return job && (entry.numbered || receipt->brought(*job));
+}
+
+void put_each(Desk& desk, std::vector<Entry>& entries, const Receipt* receipt) {
   for (Entry& entry : entries) {
-    if (entry.failed || entry.placed) continue;
+    if (entry.failed) continue;
     try {
-      entry.placed = put_at_once(desk, {entry.envelope->spec()}, {&*entry.envelope, 1}).front();
+      if (receipt != nullptr && receipt->taken_over() && was_stored(desk, receipt, entry))
+        entry.placed = placed_as_named(*entry.envelope);
+      else
+        entry.placed = put_at_once(desk, {entry.envelope->spec()}, {&*entry.envelope, 1}).front();
     } catch (const Fault& fault) {
-      entry.failed = fault;
+      if (was_stored(desk, receipt, entry))
+        entry.placed = placed_as_named(*entry.envelope);
+      else
+        entry.failed = fault;
     }
   }
   desk.hall.jobs_came();
@@ -131,8 +140,30 @@ std::size_t failures(const std::vector<Entry>& entries) {
       std::ranges::count_if(entries, [](const Entry& each) { return each.failed.has_value(); }));
 }
 
+/// Whether all of an atomic request is stored. An id of the receipt's tells it by itself.
+bool all_were_stored(Desk& desk, const Receipt* receipt, const std::vector<Entry>& entries) {
+  const auto stored = [&](const Entry& each) { return was_stored(desk, receipt, each); };
+  const auto numbered = [](const Entry& each) { return each.numbered; };
+  if (std::ranges::none_of(entries, numbered)) return std::ranges::all_of(entries, stored);
+  return std::ranges::any_of(entries,
+                             [&](const Entry& each) { return each.numbered && stored(each); });
+}
+
+/// One that is not there by its id met another of its key, or has ended and is gone.
+void place_as_stored(Desk& desk, const Receipt* receipt, std::vector<Entry>& entries) {
+  for (Entry& entry : entries) {
+    entry.placed = placed_as_named(*entry.envelope);
+    if (!entry.envelope->unique || was_stored(desk, receipt, entry)) continue;
+    try {
+      entry.placed = put_at_once(desk, {entry.envelope->spec()}, {&*entry.envelope, 1}).front();
+    } catch (const Fault&) {  // it has ended, and its key is another's by now
+    }
+  }
+}
+
 /// All or none. What failed for another's sake says so.
-asio::awaitable<void> put_all(Desk& desk, std::vector<Entry>& entries, Visit& visit) {
+asio::awaitable<void> put_all(Desk& desk, std::vector<Entry>& entries, Visit& visit,
+                              const Receipt* receipt) {
   const Fault another{.status = 422,
                       .code = "rolled_back",
                       .message = "not stored, because another job of the request was refused"};
@@ -141,11 +172,8 @@ asio::awaitable<void> put_all(Desk& desk, std::vector<Entry>& entries, Visit& vi
       if (!entry.failed) entry.failed = another;
     co_return;
   }
-  // One that was stored before says that all were.
-  if (std::ranges::any_of(entries, [](const Entry& each) { return each.placed.has_value(); })) {
-    for (Entry& entry : entries) entry.placed = placed_as_named(*entry.envelope);
-    co_return;
-  }
+  if (receipt != nullptr && receipt->taken_over() && all_were_stored(desk, receipt, entries))
+    co_return place_as_stored(desk, receipt, entries);
   std::vector<Envelope> envelopes;
   std::vector<JobSpec> specs;
   for (const Entry& entry : entries) envelopes.push_back(*entry.envelope);
@@ -154,7 +182,10 @@ asio::awaitable<void> put_all(Desk& desk, std::vector<Entry>& entries, Visit& vi
     const auto placed = co_await put(desk, specs, envelopes, std::chrono::milliseconds(0), visit);
     for (std::size_t i = 0; i < placed.size(); ++i) entries[i].placed = placed[i];
   } catch (const Fault& fault) {  // a refusal of a queue is one of all its jobs
-    for (Entry& entry : entries) entry.failed = fault;
+    if (receipt != nullptr && all_were_stored(desk, receipt, entries))
+      place_as_stored(desk, receipt, entries);
+    else
+      for (Entry& entry : entries) entry.failed = fault;
   }
 }
 
@@ -186,11 +217,12 @@ asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit)
   const auto receipt = Receipt::of(desk, request, body, "enqueue");
   if (receipt && receipt->reply()) co_return *receipt->reply();
   std::vector<Entry> entries = read_all(desk, request, *jobs);
-  if (receipt) number(desk, *receipt, entries);
+  const Receipt* given = receipt ? &*receipt : nullptr;
+  if (receipt) number(*receipt, entries);
   if (atomic)
-    co_await put_all(desk, entries, visit);
+    co_await put_all(desk, entries, visit, given);
   else
-    put_each(desk, entries);
+    put_each(desk, entries, given);
   desk.admin.tell_bulk(BulkKind::kEnqueue, entries.size(), entries.size() - failures(entries),
                        atomic);
   std::map<std::string_view, std::size_t> items;

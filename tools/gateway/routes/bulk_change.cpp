@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "tools/gateway/intake/body.hpp"
@@ -62,8 +63,15 @@ bool has_meta(const JobInfo& job, const Body& wanted) {
   });
 }
 
-std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& filter,
-                                const Change& change) {
+/// A filter, understood.
+struct Choice {
+  JobFilter wanted;
+  std::vector<State> states;
+  std::uint64_t before, after;  ///< Unix ms
+  std::optional<Body> meta;
+};
+
+Choice read_choice(const Request& request, const Body& filter, const Change& change) {
   filter.choose_by(
       {"type", "queue", "state", "enqueued_before", "enqueued_after", "priority", "meta"});
   if (filter.members().empty())
@@ -74,18 +82,33 @@ std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& 
                    .priority = filter.integer("priority")};
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     wanted.tenant = std::string(tenant);
-  const std::uint64_t before = filter.moment("enqueued_before").value_or(~0ULL),
-                      after = filter.moment("enqueued_after").value_or(0);
-  const auto meta = filter.object("meta");
+  return {.wanted = wanted,
+          .states = states_of(filter, change),
+          .before = filter.moment("enqueued_before").value_or(~0ULL),
+          .after = filter.moment("enqueued_after").value_or(0),
+          .meta = filter.object("meta")};
+}
+
+/// Receipts are chosen by the name of their queue alone.
+std::vector<std::string> chosen(Desk& desk, Choice choice) {
   std::vector<std::string> ids;
-  const bool looks_inside = meta || before != ~0ULL || after != 0;
-  for (const State state : states_of(filter, change)) {
-    wanted.state = state;
-    for (const BriefJob& brief : desk.observer.brief_list({.filter = wanted, .falls = false})) {
+  const bool looks_inside = choice.meta || choice.before != ~0ULL || choice.after != 0;
+  for (const State state : choice.states) {
+    choice.wanted.state = state;
+    std::set<std::string> receipts;
+    if (choice.wanted.queue.empty() && state == State::kPending) {
+      JobFilter kept = choice.wanted;
+      kept.queue = Receipt::kQueue;
+      for (BriefJob& brief : desk.observer.brief_list({.filter = kept}))
+        receipts.insert(std::move(brief.id));
+    }
+    for (const BriefJob& brief :
+         desk.observer.brief_list({.filter = choice.wanted, .falls = false})) {
+      if (receipts.contains(brief.id)) continue;
       if (looks_inside) {
         const auto job = desk.observer.get(brief.id);
-        if (!job || job->enqueued_at_ms >= before || job->enqueued_at_ms < after ||
-            (meta && !has_meta(*job, *meta)))
+        if (!job || job->enqueued_at_ms >= choice.before || job->enqueued_at_ms < choice.after ||
+            (choice.meta && !has_meta(*job, *choice.meta)))
           continue;
       }
       ids.push_back(brief.id);
@@ -93,6 +116,20 @@ std::vector<std::string> chosen(Desk& desk, const Request& request, const Body& 
     }
   }
   return ids;
+}
+
+/// What the same request chose before its gateway died, or what it chooses now, and leaves to the next.
+std::vector<std::string> chosen_once(Desk& desk, const Choice& choice,
+                                     std::optional<Receipt>& receipt) {
+  if (receipt && receipt->chosen()) return *receipt->chosen();
+  try {
+    std::vector<std::string> ids = chosen(desk, choice);
+    if (receipt) receipt->note(desk, ids);
+    return ids;
+  } catch (const Fault&) {
+    if (receipt) receipt->give_up(desk);
+    throw;
+  }
 }
 
 /// Why it was left alone, if it was.
@@ -111,6 +148,38 @@ std::optional<Fault> refusal(Desk& desk, const Request& request, const std::stri
   }
 }
 
+std::size_t skips(const std::vector<std::optional<Fault>>& reasons) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(reasons, [](const auto& reason) { return reason.has_value(); }));
+}
+
+/// What became of each job. Without the reasons it is short enough to be kept.
+Reply told(const Change& change, const std::vector<std::string>& ids,
+           const std::vector<std::optional<Fault>>& reasons, bool with_reasons) {
+  const std::size_t skipped = skips(reasons), changed = ids.size() - skipped;
+  Reply reply{.status = bulk_status(changed, skipped, 200)};
+  reply.headers.emplace_back(kBatchSize, std::to_string(ids.size()));
+  reply.body = object([&](json::ObjectWriter& writer) {
+    writer.number("total_matched", static_cast<std::int64_t>(ids.size()));
+    writer.number(std::string(change.done), static_cast<std::int64_t>(changed));
+    writer.number("skipped", static_cast<std::int64_t>(skipped));
+    std::string& items = writer.open("items") += '[';
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (i != 0) items += ',';
+      items += object([&](json::ObjectWriter& item) {
+        item.number("index", static_cast<std::int64_t>(i));
+        item.text("job_id", ids[i]);
+        item.text("status", reasons[i] ? "skipped" : change.done);
+        if (!reasons[i] || !with_reasons) return;
+        item.text("reason", reasons[i]->message);
+        item.value("error", error_text(*reasons[i]));
+      });
+    }
+    items += ']';
+  });
+  return reply;
+}
+
 /// {"job_ids": [...]} or {"filter": {...}}.
 Reply change_each(Desk& desk, const Request& request, const Change& change) {
   const auto begin = std::chrono::steady_clock::now();
@@ -123,37 +192,25 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
   if (ids.has_value() == filter.has_value())
     throw invalid_request("give either job_ids or filter", ids ? "filter" : "job_ids");
   if (ids) check_bulk_size(ids->size());
-  if (filter) ids = chosen(desk, request, *filter, change);
-  const auto receipt = Receipt::of(desk, request, body, change.operation);
+  std::optional<Choice> choice;
+  if (filter) choice = read_choice(request, *filter, change);
+  auto receipt = Receipt::of(desk, request, body, change.operation);
   if (receipt && receipt->reply()) return *receipt->reply();
-  std::size_t skipped = 0;
-  std::string items;
-  for (std::size_t i = 0; i < ids->size(); ++i) {
-    const std::optional<Fault> reason = refusal(desk, request, (*ids)[i], change);
-    if (reason) ++skipped;
-    items.append(i == 0 ? "" : ",").append(object([&](json::ObjectWriter& writer) {
-      writer.number("index", static_cast<std::int64_t>(i));
-      writer.text("job_id", (*ids)[i]);
-      writer.text("status", reason ? "skipped" : change.done);
-      if (!reason) return;
-      writer.text("reason", reason->message);
-      writer.value("error", error_text(*reason));
-    }));
-  }
+  if (choice) ids = chosen_once(desk, *choice, receipt);
+  std::vector<std::optional<Fault>> reasons;
+  reasons.reserve(ids->size());
+  for (const std::string& id : *ids) reasons.push_back(refusal(desk, request, id, change));
+  const std::size_t skipped = skips(reasons), changed = ids->size() - skipped;
   desk.hall.jobs_came();
-  desk.admin.tell_bulk(change.kind, ids->size(), ids->size() - skipped);
+  desk.admin.tell_bulk(change.kind, ids->size(), changed);
   desk.hall.bulk_meter().count(change.operation, false,
-                               {{change.done, ids->size() - skipped}, {"skipped", skipped}},
+                               {{change.done, changed}, {"skipped", skipped}},
                                std::chrono::steady_clock::now() - begin);
-  Reply reply{.status = bulk_status(ids->size() - skipped, skipped, 200)};
-  reply.headers.emplace_back(kBatchSize, std::to_string(ids->size()));
-  reply.body = object([&](json::ObjectWriter& writer) {
-    writer.number("total_matched", static_cast<std::int64_t>(ids->size()));
-    writer.number(std::string(change.done), static_cast<std::int64_t>(ids->size() - skipped));
-    writer.number("skipped", static_cast<std::int64_t>(skipped));
-    writer.open("items") += '[' + items + ']';
-  });
-  if (receipt) receipt->keep(desk, reply);
+  Reply reply = told(change, *ids, reasons, true);
+  if (receipt && !receipt->keep(desk, reply)) {
+    reply = told(change, *ids, reasons, false);
+    receipt->keep(desk, reply);
+  }
   return reply;
 }
 
