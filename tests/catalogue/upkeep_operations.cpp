@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is set, what comes by an import, and what is told.
+// Settings, imports and events.
 
 #include "tests/catalogue/operations.hpp"
 

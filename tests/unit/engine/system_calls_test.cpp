@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job's life makes no system call unless somebody sleeps or is woken.
+// A job's life makes no system call unless a worker sleeps or is woken.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -32,7 +32,7 @@ bool forbid_system_calls() {
 constexpr int kForbidden = 77;
 
 /// How a process ends that does the deed many times, and then as often without system calls;
-/// kForbidden where the kernel, or who stands between, lets nobody do without.
+/// kForbidden where no seccomp filter can be set.
 int end_without_system_calls(const SegmentName& where,
                              const std::function<bool(Producer&, Worker&)>& deed) {
   const pid_t child = ::fork();

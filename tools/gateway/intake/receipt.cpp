@@ -88,7 +88,7 @@ bool Receipt::claim(Desk& desk) {
   id_ = id.str();
   if (!desk.producer().deduplicated()) return true;
   const auto found = desk.observer.get(id.view());
-  if (!found) return false;
+  if (!found || is_terminal(found->state)) return false;  // another took its place meanwhile
   read(found->args, found->created_at_ms, desk.now_ms());
   return true;
 }

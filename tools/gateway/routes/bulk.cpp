@@ -109,8 +109,8 @@ void number(const Receipt& receipt, std::vector<Entry>& entries) {
   }
 }
 
-/// Whether the same request stored the job: in a gateway that died, or, of an id that nobody else can have,
-/// in one that took the request over meanwhile.
+/// Whether the same request stored the job, in a gateway that died or that took the request over
+/// meanwhile. The latter is known of the receipt's ids alone, which no other request has.
 bool was_stored(Desk& desk, const Receipt* receipt, const Entry& entry) {
   if (receipt == nullptr || (!entry.numbered && !receipt->taken_over())) return false;
   const auto job = desk.observer.get(entry.envelope->id);

@@ -153,7 +153,7 @@ TEST_F(SpreadBatches, BP_T16_it_waits_in_the_line_of_the_queue_that_is_full) {
   EXPECT_FALSE(waiting.poll()) << "one is";
   EXPECT_EQ(depth("b"), 0U) << "it takes no room while it waits";
   Producer another = Producer::attach(s.segment).value();
-  EXPECT_TRUE(another.enqueue(spec_of({}, "b")).ok()) << "nobody waits there any more";
+  EXPECT_TRUE(another.enqueue(spec_of({}, "b")).ok()) << "the line of b is empty";
   EXPECT_EQ(another.enqueue(spec_of({}, "a")).code(), Code::kQueueFull);
   drain("b");
   drain("a");
