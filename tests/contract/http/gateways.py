@@ -238,3 +238,18 @@ class OnGateway(unittest.TestCase):
 
     def stats(self):
         return self.call("GET", f"queues/{self.queue}/stats", expect=200).json["queue"]
+
+
+class OnPrograms(unittest.TestCase):
+    """Programs of a segment of its own, each started, and perhaps killed, by the test."""
+
+    def setUp(self):
+        self.dir = self.enterContext(tempfile.TemporaryDirectory(prefix="ojs-shm-http-"))
+
+    def start(self, name, *flags):
+        process = subprocess.Popen([program(name), "--name", "test", "--dir", self.dir, *flags], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True, preexec_fn=end_with_parent)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, BOUND)
+        self.addCleanup(process.terminate)
+        return process

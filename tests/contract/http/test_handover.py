@@ -6,29 +6,19 @@ import json
 import signal
 import socket
 import subprocess
-import tempfile
-import unittest
 
-from gateways import BOUND, end_with_parent, eventually, program
+from gateways import BOUND, OnPrograms, eventually, program
 
 JOBS = 90
 #: So many bytes of each that no kernel's buffers hold the reply.
 FILLER = "x" * 60_000
 
 
-class HandOver(unittest.TestCase):
+class HandOver(OnPrograms):
     def setUp(self):
-        self.dir = self.enterContext(tempfile.TemporaryDirectory(prefix="ojs-shm-http-handover-"))
+        super().setUp()
         broker = self.start("ojs-shm-broker", "--slots", "1024", "--size", "64M", "--remove")
         broker.stdout.readline()
-
-    def start(self, name, *flags):
-        process = subprocess.Popen([program(name), "--name", "test", "--dir", self.dir, *flags], stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL, text=True, preexec_fn=end_with_parent)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait, BOUND)
-        self.addCleanup(process.terminate)
-        return process
 
     def gateway(self):
         """The process, and host and port of its socket."""

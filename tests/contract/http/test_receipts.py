@@ -7,12 +7,10 @@ import json
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
-import unittest
 
-from gateways import BOUND, OnGateway, end_with_parent, eventually, program
+from gateways import BOUND, OnGateway, OnPrograms, eventually, program
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -219,20 +217,12 @@ class Ended(OnGateway):
         eventually(lambda: ask().body != first.body)
 
 
-class Killed(unittest.TestCase):
+class Killed(OnPrograms):
     """Gateways are killed while they store 1,000 jobs one by one; each retry goes on with what is there."""
 
     def setUp(self):
-        self.dir = self.enterContext(tempfile.TemporaryDirectory(prefix="ojs-shm-http-receipts-"))
+        super().setUp()
         self.start("ojs-shm-broker", "--slots", "16384", "--remove").stdout.readline()
-
-    def start(self, name, *flags):
-        process = subprocess.Popen([program(name), "--name", "test", "--dir", self.dir, *flags], stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL, text=True, preexec_fn=end_with_parent)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait, BOUND)
-        self.addCleanup(process.kill)
-        return process
 
     def gateway(self):
         process = self.start("ojs-shm-gateway", "--listen", "127.0.0.1:0", "--threads", "1", "--test-hooks")
@@ -288,7 +278,3 @@ class Killed(unittest.TestCase):
             self.assertEqual(self.post(address, "jobs/bulk", request), (status, reply))
         if not half_way:
             self.skipTest("NOT RUN: no gateway died while it stored the jobs")
-
-
-if __name__ == "__main__":
-    unittest.main()
