@@ -270,11 +270,13 @@ class Killed(OnPrograms):
                 too_late = moment
             else:  # the next gateway may be slower than all before
                 too_early, too_late = moment, max(too_late, moment + 0.002)
-            _, address = self.gateway()
+            another, address = self.gateway()
             self.assertEqual(self.post(address, "test/clock", {"advance_ms": 30_001})[0], 200)
             status, reply = self.post(address, "jobs/bulk", request)
             self.assertEqual((status, reply["succeeded"]), (201, 700))
             self.assertEqual(self.stored(queue), list(range(700)))
             self.assertEqual(self.post(address, "jobs/bulk", request), (status, reply))
+            another.terminate()
+            another.wait(BOUND)
         if not half_way:
             self.skipTest("NOT RUN: no gateway died while it stored the jobs")
