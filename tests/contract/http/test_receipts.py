@@ -222,7 +222,7 @@ class Killed(OnPrograms):
 
     def setUp(self):
         super().setUp()
-        self.start("ojs-shm-broker", "--slots", "16384", "--remove").stdout.readline()
+        self.start("ojs-shm-broker", "--slots", "32768", "--remove").stdout.readline()
 
     def gateway(self):
         process = self.start("ojs-shm-gateway", "--listen", "127.0.0.1:0", "--threads", "1", "--test-hooks")
@@ -254,7 +254,7 @@ class Killed(OnPrograms):
     def test_no_job_is_stored_twice_or_lost_when_gateways_are_killed(self):
         too_early, too_late = 0, 0.02  # seconds; each death is nearer to the time at which jobs are stored
         half_way = 0
-        for death in range(20):
+        for death in range(14):
             if half_way and death >= 10:
                 break
             queue = f"work-{death}"
