@@ -9,12 +9,7 @@ namespace {
 class NameSchedules : public Schedules {
  protected:
   void explore_all(const std::vector<Scenario>& scenarios) {
-    for (const Scenario& scenario : scenarios)
-      for (const unsigned kills : {0U, 1U}) {
-        explore(scenario,
-                {.preemptions = 2, .kills = kills, .most_runs = long_form() ? 700'000ULL : 800});
-        if (HasFailure()) return;
-      }
+    Schedules::explore_all(scenarios, 800, 700'000);
   }
 };
 

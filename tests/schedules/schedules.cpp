@@ -64,6 +64,16 @@ void Schedules::explore(const Scenario& scenario, Limits limits) {
   EXPECT_EQ(explored.failure, "");
 }
 
+void Schedules::explore_all(const std::vector<Scenario>& scenarios, std::uint64_t most_short,
+                            std::uint64_t most_long) {
+  const std::uint64_t most = long_form() ? most_long : most_short;
+  for (const Scenario& scenario : scenarios)
+    for (const unsigned kills : {0U, 1U}) {
+      explore(scenario, {.preemptions = 2, .kills = kills, .most_runs = most});
+      if (HasFailure()) return;
+    }
+}
+
 void Schedules::TearDown() {
   std::cout << scenarios_ << " scenarios, " << sum_.runs << " schedules, " << sum_.kills
             << " kills, " << sum_.accesses << " shared accesses"

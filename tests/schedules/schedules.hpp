@@ -14,6 +14,10 @@ class Schedules : public testing::Test {
  protected:
   static bool long_form();
   void explore(const Scenario& scenario, Limits limits);
+  /// Each with two preemptions, without a kill and with one, until one fails. So many schedules at
+  /// the most, in the short form and in the long one.
+  void explore_all(const std::vector<Scenario>& scenarios, std::uint64_t most_short,
+                   std::uint64_t most_long);
   void TearDown() override;
   World& world(std::uint32_t slots = World::kSlots);
 

@@ -17,12 +17,7 @@ void two_of_the_first_wait(World& world) {
 class SpreadSchedules : public Schedules {
  protected:
   void explore_all(const std::vector<Scenario>& scenarios) {
-    for (const Scenario& scenario : scenarios)
-      for (const unsigned kills : {0U, 1U}) {
-        explore(scenario,
-                {.preemptions = 2, .kills = kills, .most_runs = long_form() ? 400'000ULL : 1'500});
-        if (HasFailure()) return;
-      }
+    Schedules::explore_all(scenarios, 1'500, 400'000);
   }
 };
 

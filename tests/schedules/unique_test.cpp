@@ -12,12 +12,7 @@ using engine::OnConflict;
 class UniqueSchedules : public Schedules {
  protected:
   void explore_all(const std::vector<Scenario>& scenarios) {
-    for (const Scenario& scenario : scenarios)
-      for (const unsigned kills : {0U, 1U}) {
-        explore(scenario,
-                {.preemptions = 2, .kills = kills, .most_runs = long_form() ? 700'000ULL : 1'500});
-        if (HasFailure()) return;
-      }
+    Schedules::explore_all(scenarios, 1'500, 700'000);
   }
 };
 

@@ -23,12 +23,7 @@ const Part kCancelOne = [](World& w, std::uint32_t i) { w.cancel(i, 0); };
 class WorkflowSchedules : public Schedules {
  protected:
   void explore_all(const std::vector<Scenario>& scenarios) {
-    for (const Scenario& scenario : scenarios)
-      for (const unsigned kills : {0U, 1U}) {
-        explore(scenario,
-                {.preemptions = 2, .kills = kills, .most_runs = long_form() ? 400'000ULL : 2'000});
-        if (HasFailure()) return;
-      }
+    Schedules::explore_all(scenarios, 2'000, 400'000);
   }
 };
 

@@ -102,6 +102,60 @@ int enqueue(const Request& request, const Options& options) {
   return EnvelopeStream(producer, STDIN_FILENO, request.json, strict, {}, &on_full).run();
 }
 
+/// Of one job, in the order of the help.
+struct TextFlag {
+  const char* flag;
+  std::string SubmissionFlags::*text;
+  const char *what, *type;
+};
+using S = SubmissionFlags;
+constexpr TextFlag kTextFlags[] = {
+    {"-t,--type", &S::type, "Job type, such as email.send", "TYPE"},
+    {"-i,--input", &S::input, "JSON: an array is the args, anything else their only element ([])",
+     "JSON"},
+    {"--queue", &S::queue, "Queue (default)", "Q"},
+    {"--priority", &S::priority,
+     "A number, or a name of the segment's convention (the type's default)", "N|NAME"},
+    {"--id", &S::id, "A UUIDv7 of your own (made)", "ID"},
+    {"--delay", &S::delay, "Not before this time has passed, such as 30s", "TIME"},
+    {"--at", &S::at, "Not before this moment, RFC 3339", "MOMENT"},
+    {"--expires", &S::expires,
+     "Discard it when it did not run by then: RFC 3339, or a time from now", "MOMENT"},
+    {"--timeout", &S::timeout, "Longest run of one attempt (none)", "TIME"},
+    {"--grace-period", &S::grace_period, "What an attempt has beyond --timeout before it is ended",
+     "TIME"},
+    {"--enqueue-ttl", &S::enqueue_ttl,
+     "Discard it when no attempt has begun so long after its creation", "TIME"},
+    {"--total-timeout", &S::total_timeout,
+     "Discard it when it has not ended so long after its creation, over all attempts", "TIME"},
+    {"--lease", &S::lease, "How long a worker may be silent (the segment's, 30m)", "TIME"},
+    {"--result-ttl", &S::result_ttl,
+     "How long its result is kept after its end: a time such as 1h, 0 not to store it,\n"
+     "never for no limit (as long as the job)",
+     "TIME"},
+    {"--retry", &S::retry,
+     "max_attempts=3,backoff=exponential|linear|constant|polynomial,initial=1s,\n"
+     "max=5m,coefficient=2,jitter=true,on_exhaustion=discard|dead_letter",
+     "POLICY"},
+    {"--meta", &S::meta, "A JSON object that stays with the job", "JSON"},
+    {"--rate-limit", &S::rate_limit,
+     "KEY, then what it allows: concurrency=N, rate=N/PERIOD, throttle=N/PERIOD,\n"
+     "on_limit=wait|reschedule|drop; such as api,concurrency=5",
+     "LIMIT"},
+    {"--unique", &S::unique,
+     "One job at a time of this type and of the same queue, args, meta as named here\n"
+     "(such as args,queue), or a policy as a JSON object",
+     "KEYS"},
+    {"--unique-args", &S::unique_args, "Of args count these members of its objects alone", "NAMES"},
+    {"--unique-meta", &S::unique_meta, "Of meta count these members", "NAMES"},
+    {"--unique-period", &S::unique_period,
+     "A job keeps others out for so long from its creation (without end)", "TIME"},
+    {"--unique-states", &S::unique_states,
+     "States in which another is in the way (those that are not final)", "STATES"},
+    {"--on-conflict", &S::on_conflict,
+     "reject, ignore, replace or replace_except_schedule (reject)", "WHAT"},
+};
+
 }  // namespace
 
 void add_enqueue_command(CLI::App& app, Request& request) {
@@ -111,41 +165,16 @@ void add_enqueue_command(CLI::App& app, Request& request) {
   command->alias("submit");
   options->command = command;
   SubmissionFlags& job = options->job;
-  command->add_option("-t,--type", job.type, "Job type, such as email.send")->type_name("TYPE");
-  command
-      ->add_option("-i,--input", job.input,
-                   "JSON: an array is the args, anything else their only element ([])")
-      ->type_name("JSON");
-  command->add_option("--queue", job.queue, "Queue (default)")->type_name("Q");
-  command
-      ->add_option("--priority", job.priority,
-                   "A number, or a name of the segment's convention (the type's default)")
-      ->type_name("N|NAME");
+  for (const TextFlag& flag : kTextFlags)
+    command->add_option(flag.flag, job.*flag.text, flag.what)->type_name(flag.type);
   command
       ->add_option("--priority-age-rate", job.priority_age_rate,
                    "Levels by which it rises in each ageing interval, 0 to 255 (its queue's)")
       ->type_name("N")
       ->check(kNotNegative);
-  command->add_option("--id", job.id, "A UUIDv7 of your own (made)")->type_name("ID");
-  command->add_option("--delay", job.delay, "Not before this time has passed, such as 30s")
-      ->type_name("TIME");
-  command->add_option("--at", job.at, "Not before this moment, RFC 3339")->type_name("MOMENT");
-  command
-      ->add_option("--expires", job.expires,
-                   "Discard it when it did not run by then: RFC 3339, or a time from now")
-      ->type_name("MOMENT");
-  command->add_option("--timeout", job.timeout, "Longest run of one attempt (none)")
-      ->type_name("TIME");
-  command->add_option("--lease", job.lease, "How long a worker may be silent (the segment's, 30m)")
-      ->type_name("TIME");
-  command
-      ->add_option("--retry", job.retry,
-                   "max_attempts=3,backoff=exponential|linear|constant|polynomial,initial=1s,\nmax="
-                   "5m,coefficient=2,"
-                   "jitter=true,on_exhaustion=discard|dead_letter")
-      ->type_name("POLICY");
-  command->add_option("--meta", job.meta, "A JSON object that stays with the job")
-      ->type_name("JSON");
+  command->add_flag("--raise-priority", job.raise_priority,
+                    "A refused duplicate gives its priority to the other, if it is higher");
+  command->add_flag("--pending", job.pending, "Wait for `activate`");
   command
       ->add_option(
           "--on-full", options->on_full,
@@ -154,59 +183,9 @@ void add_enqueue_command(CLI::App& app, Request& request) {
           "breaker=N refusals in a row, then not asked for cooldown=10s; buffer=N jobs in memory,\n"
           "waited for at the end for flush=60s")
       ->type_name("POLICY");
-  command
-      ->add_option("--rate-limit", job.rate_limit,
-                   "KEY, then what it allows: concurrency=N, rate=N/PERIOD, throttle=N/PERIOD,\n"
-                   "on_limit=wait|reschedule|drop; such as api,concurrency=5")
-      ->type_name("LIMIT");
-  command
-      ->add_option(
-          "--unique", job.unique,
-          "One job at a time of this type and of the same queue, args, meta as named here\n"
-          "(such as args,queue), or a policy as a JSON object")
-      ->type_name("KEYS");
-  command
-      ->add_option("--unique-args", job.unique_args,
-                   "Of args count these members of its objects alone")
-      ->type_name("NAMES");
-  command->add_option("--unique-meta", job.unique_meta, "Of meta count these members")
-      ->type_name("NAMES");
-  command
-      ->add_option("--unique-period", job.unique_period,
-                   "A job keeps others out for so long from its creation (without end)")
-      ->type_name("TIME");
-  command
-      ->add_option("--unique-states", job.unique_states,
-                   "States in which another is in the way (those that are not final)")
-      ->type_name("STATES");
-  command
-      ->add_option("--on-conflict", job.on_conflict,
-                   "reject, ignore, replace or replace_except_schedule (reject)")
-      ->type_name("WHAT");
-  command->add_flag("--raise-priority", job.raise_priority,
-                    "A refused duplicate gives its priority to the other, if it is higher");
-  command
-      ->add_option("--enqueue-ttl", job.enqueue_ttl,
-                   "Discard it when no attempt has begun so long after its creation")
-      ->type_name("TIME");
-  command
-      ->add_option("--total-timeout", job.total_timeout,
-                   "Discard it when it has not ended so long after its creation, over all attempts")
-      ->type_name("TIME");
-  command
-      ->add_option("--grace-period", job.grace_period,
-                   "What an attempt has beyond --timeout before it is ended")
-      ->type_name("TIME");
-  command
-      ->add_option(
-          "--result-ttl", job.result_ttl,
-          "How long its result is kept after its end: a time such as 1h, 0 not to store it,\n"
-          "never for no limit (as long as the job)")
-      ->type_name("TIME");
   command->add_flag(
       "--strict", options->strict,
       "Refuse a line with a member that means nothing, such as max_attemps (as the segment says)");
-  command->add_flag("--pending", job.pending, "Wait for `activate`");
   command->add_flag("--wait", options->wait,
                     "Wait for its end and print its result, as `wait` does");
   command->add_option("--wait-timeout", options->wait_timeout, "As --wait, for at most this time")

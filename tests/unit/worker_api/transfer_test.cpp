@@ -3,41 +3,19 @@
 
 #include <map>
 
-#include <ojs_shm/transfer.hpp>
-
 #include "tests/unit/engine/quiet_segment.hpp"
+#include "tests/unit/worker_api/transfers.hpp"
 #include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::test {
 namespace {
 
 using Ids = std::vector<std::string>;
-using Lines = std::vector<std::string>;
 
 constexpr const char* kHead = R"({"ojs_shm_export":2,"convention":"ojs"})";
 constexpr const char* kIds[] = {
     "01961234-5678-7abc-8def-000000000001", "01961234-5678-7abc-8def-000000000002",
     "01961234-5678-7abc-8def-000000000003", "01961234-5678-7abc-8def-000000000004"};
-
-Lines exported(const Segment& segment) {
-  Lines lines;
-  const Status done = export_segment(segment, [&](std::string_view line) -> Status {
-    lines.emplace_back(line);
-    return {};
-  });
-  EXPECT_TRUE(done.ok());
-  return lines;
-}
-
-/// The first error, or what was done.
-Status import(const Segment& segment, const Lines& lines, ImportReport* report = nullptr) {
-  Import import = Import::attach(segment).value();
-  for (const std::string& line : lines)
-    if (Status taken = import.take(line); !taken) return taken;
-  if (Status done = import.finish(); !done) return done;
-  if (report != nullptr) *report = import.report();
-  return {};
-}
 
 std::string job_line(const std::string& members) {
   return R"({"job":{"type":"unit.test",)" + members + "}}";

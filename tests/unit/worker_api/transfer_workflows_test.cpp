@@ -3,33 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include <ojs_shm/transfer.hpp>
-
 #include "tests/unit/engine/quiet_segment.hpp"
+#include "tests/unit/worker_api/transfers.hpp"
 
 namespace ojs_shm::test {
 namespace {
-
-using Lines = std::vector<std::string>;
-
-Lines exported(const Segment& segment) {
-  Lines lines;
-  const Status done = export_segment(segment, [&](std::string_view line) -> Status {
-    lines.emplace_back(line);
-    return {};
-  });
-  EXPECT_TRUE(done.ok());
-  return lines;
-}
-
-Status import(const Segment& segment, const Lines& lines, ImportReport* report = nullptr) {
-  Import import = Import::attach(segment).value();
-  for (const std::string& line : lines)
-    if (Status taken = import.take(line); !taken) return taken;
-  if (Status done = import.finish(); !done) return done;
-  if (report != nullptr) *report = import.report();
-  return {};
-}
 
 WorkflowSpec job_of(std::string_view type, std::string_view queue = {}) {
   WorkflowSpec part;
