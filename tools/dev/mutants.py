@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev mutants: puts each listed break into a copy of the source and sees that its test turns red.
 
-usage: ./dev mutants [--only ID] [--rows | --core] [-j N]
+usage: ./dev mutants [--only ID] [--rows | --core] [--part N/M] [-j N]
 
 Prints id, file:line, the break, its killer, and the seconds of compiling and of running, separated by tabs. The table,
 tests/mutants/mutants.tsv, says what its columns mean. A killer that takes a minute and ten times as long as without the
@@ -273,7 +273,7 @@ def what_it_needs(mutant: Mutant) -> tuple[bool, str, str]:
 
 def try_all(chosen: list[Mutant], folder: pathlib.Path, commands: Commands, copies: int, tally: dict[str, int]) -> None:
     left: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
-    for mutant in sorted(chosen, key=what_it_needs):
+    for mutant in chosen:
         left.put(mutant)
     # The first copy is built by all processors; with ccache the others then cost little. Without it, one must do.
     copies = min(copies if shutil.which("ccache") else 1, len(chosen))
@@ -304,6 +304,13 @@ def try_all(chosen: list[Mutant], folder: pathlib.Path, commands: Commands, copi
         pool.shutdown()
 
 
+def part_of(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text} is not N/M, such as 2/3")
+    return int(number), int(parts)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev mutants", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -312,12 +319,16 @@ def main() -> int:
     kind.add_argument("--rows", action="store_true", help="only those that stand for requirement rows")
     kind.add_argument("--core", action="store_true", help="only those that stand for the engine's own promises")
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, metavar="N", help="copies to work on at once")
+    parser.add_argument("--part", metavar="N/M", default="1/1", type=part_of, help="the N-th of M parts of them")
     options = parser.parse_args()
 
     chosen = [mutant for mutant in read_table()
               if not (options.only and mutant.id not in options.only and not set(mutant.stands_for) & set(options.only))
               and not (options.rows and not mutant.rows)
               and not (options.core and len(mutant.rows) == len(mutant.stands_for))]
+    number, parts = options.part
+    chosen = sorted(chosen, key=what_it_needs)
+    chosen = chosen[len(chosen) * (number - 1) // parts:len(chosen) * number // parts]
     tally = {"killed": 0, "survived": 0, "justified": 0}
     commands = Commands()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

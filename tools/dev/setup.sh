@@ -16,6 +16,7 @@ packages_of() {
     browser) echo chromium@chromium nodejs@node npm@npm ;;
     model) echo python3@python3 spin@spin gcc@gcc ;;
     relacy) echo relacy-dev ;;
+    lld) echo lld@ld.lld ;;
     format) echo clang-format-14@clang-format-14 ;;
     clang-tidy) echo clang-tidy@clang-tidy ;;
     fuzz) echo clang@clang++ "$(clang_runtime)" ;;
