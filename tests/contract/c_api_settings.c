@@ -194,6 +194,13 @@ static int registered_workers(void) {
   CHECK_OK(here.admin, ojs_shm_direct_worker(here.admin, "c-1", OJS_SHM_DIRECTIVE_QUIET));
   CHECK(ojs_shm_worker_beat(worker) == OJS_SHM_DIRECTIVE_QUIET);
   CHECK(ojs_shm_fetch(worker, here.job, 0) == OJS_SHM_E_EMPTY);
+  CHECK_OK(here.admin, ojs_shm_direct_worker(here.admin, "c-1", OJS_SHM_DIRECTIVE_RUNNING));
+  CHECK(ojs_shm_worker_say(worker, 7) == OJS_SHM_E_INVALID);
+  CHECK_OK(worker, ojs_shm_worker_say(worker, OJS_SHM_DIRECTIVE_QUIET));
+  CHECK_OK(here.observer,
+           ojs_shm_registered_worker(here.observer, "c-1", here.text, sizeof here.text));
+  CHECK(strstr(here.text, "\"state\":\"quiet\"") != NULL);
+  CHECK_OK(worker, ojs_shm_worker_say(worker, OJS_SHM_DIRECTIVE_RUNNING));
   CHECK_OK(here.admin, ojs_shm_direct_worker(here.admin, "c-1", OJS_SHM_DIRECTIVE_TERMINATE));
   CHECK(ojs_shm_fetch(worker, here.job, -1) == OJS_SHM_E_CLOSED);
   CHECK_OK(here.admin, ojs_shm_remove_worker(here.admin, "c-1"));

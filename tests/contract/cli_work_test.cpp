@@ -226,10 +226,13 @@ TEST(CliWork, sigterm_lets_the_running_command_finish) {
   const std::string id = segment.enqueue({"-t", "a"});
   const std::string next = segment.enqueue({"-t", "a"});
   const std::string go = segment.folder() / "go";
-  Process worker =
-      segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done; echo done"));
+  Process worker = segment.start_cli(shell_worker(
+      "while ! test -e " + go + "; do sleep 0.01; done; echo done", {"--worker-id", "w"}));
   ASSERT_TRUE(segment.becomes(id, "active"));
   worker.signal(SIGTERM);
+  const auto observer = Observer::attach(segment.where()).value();
+  EXPECT_TRUE(
+      eventually([&] { return observer.registered_worker("w").value().state() == "terminate"; }));
   std::ofstream(go) << "";
   const Finished done = worker.wait();
   EXPECT_EQ(done.exit_code, 0) << done.err;

@@ -54,7 +54,9 @@ TEST_F(RuntimeDrain, a_lease_lasts_as_long_as_its_handler) {
 }
 
 TEST_F(RuntimeDrain, stop_lets_running_handlers_finish_and_fetches_nothing_more) {
-  Runtime pool = runtime();
+  RuntimeOptions options;
+  options.worker.id = "ends";
+  Runtime pool = runtime(options);
   Tally begun, go_on;
   ASSERT_TRUE(pool.handle("slow", [&](JobContext&) {
     begun.add();
@@ -65,8 +67,14 @@ TEST_F(RuntimeDrain, stop_lets_running_handlers_finish_and_fetches_nothing_more)
   const std::string first = enqueue("slow");
   ASSERT_TRUE(begun.wait_for(1));
   const std::string second = enqueue("slow");
+  const auto observer = Observer::attach(*segment_).value();
+  const auto state = [&] {
+    return std::string(observer.registered_worker("ends").value().state());
+  };
+  EXPECT_EQ(state(), "running");
 
   pool.stop();
+  EXPECT_TRUE(eventually([&] { return state() == "terminate"; }));
   go_on.add();
   EXPECT_EQ(running.join().code(), Code::kOk);
   EXPECT_EQ(now(first).result, "\"done\"");

@@ -229,6 +229,7 @@ void Visitor::heartbeat(Input& input) {
   const auto lease = static_cast<std::uint32_t>(input.number(2));
   if (job.valid()) (void)worker_->heartbeat(job, lease);
   worker_->beat();
+  (void)worker_->say(static_cast<WorkerDirective>(lease % 3));
   (void)worker_->directive();
 }
 

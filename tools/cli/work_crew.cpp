@@ -62,6 +62,7 @@ sigset_t ending_signals() {
 struct WorkCrew::Lane {
   Worker worker;
   std::thread thread;
+  bool said_so = false;  ///< that it ends
 };
 
 WorkCrew::WorkCrew(const Segment& segment, CrewOptions options)
@@ -122,6 +123,13 @@ void WorkCrew::stop(bool abort, int signals) {
     aborting_ = aborting_ || abort;
   }
   for (Lane& lane : lanes_) lane.worker.interrupt();
+}
+
+/// Once, when it was stopped or told to end in the middle of a job.
+void WorkCrew::say_that_it_ends(Lane& lane) {
+  if (lane.said_so || !(stopping() || told_to_end(lane))) return;
+  lane.said_so = true;
+  (void)lane.worker.say(WorkerDirective::kTerminate);  // lists of workers lag behind without
 }
 
 bool WorkCrew::told_to_end(const Lane& lane) {
@@ -191,6 +199,7 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
         next_beat = now + (lease_end ? beat_pause(lease_end.value()) : kLook);
       }
       lane.worker.beat();
+      say_that_it_ends(lane);
       if (!kill_at && (lost || job.cancel_requested() || aborting())) {
         command.terminate();
         kill_at = now + options_.grace;

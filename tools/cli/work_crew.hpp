@@ -49,6 +49,7 @@ class WorkCrew {
   bool take_ticket();
   /// Takes one signal of the signalfd, if one is given.
   void stop(bool abort, int signals = -1);
+  void say_that_it_ends(Lane& lane);
   static bool told_to_end(const Lane& lane);
   bool stopping() const;
   bool aborting() const;

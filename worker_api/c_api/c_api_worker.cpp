@@ -220,6 +220,14 @@ int ojs_shm_worker_beat(ojs_shm_worker* worker) {
   });
 }
 
+int ojs_shm_worker_say(ojs_shm_worker* worker, int directive) {
+  return entry(worker, [&](Record& record) -> int {
+    if (directive < OJS_SHM_DIRECTIVE_RUNNING || directive > OJS_SHM_DIRECTIVE_TERMINATE)
+      wrong_argument("directive", "is none of OJS_SHM_DIRECTIVE_");
+    return record.done(worker->object.say(static_cast<ojs_shm::WorkerDirective>(directive)));
+  });
+}
+
 int ojs_shm_interrupt(ojs_shm_worker* worker) {
   // Nothing is remembered: this may run in a signal handler.
   if (!is_open(worker)) return OJS_SHM_E_INVALID;

@@ -274,6 +274,12 @@ bool Registration::beat(engine::Actor& actor) {
   return engine::Registry(actor).beat(key_);
 }
 
+Status Registration::say(engine::Actor& actor, WorkerDirective state) {
+  report_.state = std::string(directive_name(state));
+  const auto said = report_worker(actor, {.id = report_.id, .state = report_.state}, true);
+  return said ? Status() : said.error();
+}
+
 WorkerDirective Registration::directive(const engine::Store& store) const {
   const engine::WorkerKey mine = key();
   if (!engine::worker_lives(store, mine)) return WorkerDirective::kRunning;

@@ -342,6 +342,11 @@ void Worker::beat() {
     (void)impl_->registration->beat(impl_->actor());
 }
 
+Status Worker::say(WorkerDirective state) {
+  if (impl_->handle->closed()) return internal::closed();
+  return impl_->registration ? impl_->registration->say(impl_->actor(), state) : Status();
+}
+
 WorkerDirective Worker::directive() const {
   return impl_->registration ? impl_->registration->directive(impl_->handle->store())
                              : WorkerDirective::kRunning;

@@ -175,6 +175,8 @@ Status Crew::run() {
 
   // Whether a caller asked for it or a fetch failed: from here on the way is the same.
   stop();
+  (void)fetcher_.say(
+      WorkerDirective::kTerminate);  // what lists say of it meanwhile is no error of ours
   const std::size_t unfinished = drain();
   if (keeper.joinable()) {
     {

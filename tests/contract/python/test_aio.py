@@ -296,7 +296,7 @@ class Worker(OnAsyncQueue):
         self.assertEqual((await held.info()).attempt, 1)
 
     async def test_stop_drains_and_fetches_nothing_more(self):
-        worker, begun, go_on = self.queue.worker(concurrency=1), asyncio.Event(), asyncio.Event()
+        worker, begun, go_on = self.queue.worker(concurrency=1, id="aio-ends"), asyncio.Event(), asyncio.Event()
 
         @worker.task("slow")
         async def slow(input):
@@ -309,6 +309,8 @@ class Worker(OnAsyncQueue):
         await begun.wait()
         second = await self.queue.submit("slow")
         worker.stop()
+        while (await self.queue.registered_worker("aio-ends"))["state"] != "terminate":
+            await asyncio.sleep(0.01)
         go_on.set()
         await asyncio.wait_for(running, BOUND)
         self.assertEqual(await first.result(BOUND), "done")

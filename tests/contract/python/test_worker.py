@@ -330,7 +330,7 @@ class Handlers(OnQueue):
             self.assertIs(held.result(BOUND), False)
 
     def test_stop_lets_handlers_finish_and_fetches_nothing_more(self):
-        worker, begun, go_on = self.queue.worker(), threading.Event(), threading.Event()
+        worker, begun, go_on = self.queue.worker(id="py-ends"), threading.Event(), threading.Event()
 
         @worker.task("slow")
         def slow(input):
@@ -342,7 +342,9 @@ class Handlers(OnQueue):
             first = self.queue.submit("slow")
             begun.wait(BOUND)
             second = self.queue.submit("slow")
+            self.assertEqual(self.queue.registered_worker("py-ends")["state"], "running")
             worker.stop()
+            eventually(lambda: self.queue.registered_worker("py-ends")["state"] == "terminate")
             go_on.set()
         self.assertEqual(raised, [])
         self.assertEqual(first.result(BOUND), "done")

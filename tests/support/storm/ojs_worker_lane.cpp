@@ -172,6 +172,10 @@ class WorkerLane {
     worker_.beat();
     (void)worker_.directive();  // told to be quiet it finds nothing for a moment
     const std::uint64_t kind = dice_.below(1000);
+    if (kind < 10) {
+      (void)worker_.say(WorkerDirective::kQuiet);
+      (void)worker_.say(WorkerDirective::kRunning);
+    }
     if (kind < 940) return;
     if (kind < 988) {
       for (const std::uint64_t until = monotonic_ns() + dice_.between(10, 100) * 1000;

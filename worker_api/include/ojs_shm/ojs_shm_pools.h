@@ -37,6 +37,9 @@ OJS_SHM_API int ojs_shm_remove_worker(ojs_shm_admin* admin, const char* id);
 // Of a handle with an id. A sign of life, as each fetch, heartbeat and progress is one; after 30 s
 // without, its jobs go to other workers. Any thread. Returns OJS_SHM_DIRECTIVE_.
 OJS_SHM_API int ojs_shm_worker_beat(ojs_shm_worker* worker);
+// Of a handle with an id: what its worker does from now on, an OJS_SHM_DIRECTIVE_, as lists of
+// workers say it. Errors: INVALID, TIMEOUT.
+OJS_SHM_API int ojs_shm_worker_say(ojs_shm_worker* worker, int directive);
 OJS_SHM_API int64_t ojs_shm_scheduling(ojs_shm_observer* observer, char* buffer, size_t size);
 
 #ifdef __cplusplus

@@ -229,6 +229,7 @@ _ENTRIES = {
     "event_fd": (c_int, (_handle,)),
     "interrupt": (c_int, (_handle,)),
     "worker_beat": (c_int, (_handle,)),
+    "worker_say": (c_int, (_handle, c_int)),
     "proxy_open": (c_int, (_handle, _out)),
     "proxy_fetch": (c_int64, (_handle, POINTER(FetchRequest), *_text)),
     "proxy_await": (c_int, (_handle, POINTER(c_char_p), c_size_t)),

@@ -17,7 +17,7 @@ from ._handles import Handle
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import Handler, Keeper, Registry, complete, fail
+from .registry import Handler, Keeper, Registry, complete, fail, say_that_it_ends
 from .times import Duration, milliseconds
 
 #: How often running jobs are asked whether they were cancelled, in seconds.
@@ -79,6 +79,7 @@ class AsyncWorker(Registry):
                 try:
                     await self._feed(fetcher, keeper, pool)
                 finally:
+                    say_that_it_ends(fetcher, self._id)
                     await self._drain()
         finally:
             watch.cancel()

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import errors
-from ._abi import library
-from ._handles import Handles
+from ._abi import DIRECTIVES, library
+from ._handles import Handle, Handles
 from .client import Queue
 from .jobs import Job, to_json
 from .middleware import Chain
@@ -180,6 +180,13 @@ class Keeper:
             if directive != self._directive:
                 self._directive = directive
                 self._told(directive)
+
+
+def say_that_it_ends(worker: Handle, id: str | None) -> None:
+    """Lists of workers say `terminate` of it from now on, while its last jobs run."""
+    if id is not None:
+        with contextlib.suppress(errors.OjsError):
+            worker.call(library().worker_say, DIRECTIVES.index("terminate"))
 
 
 def _period(job: Job) -> float:

@@ -17,7 +17,7 @@ from ._abi import library
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import Keeper, Registry, complete, fail
+from .registry import Keeper, Registry, complete, fail, say_that_it_ends
 from .times import Duration, milliseconds
 
 
@@ -103,6 +103,8 @@ class Worker(Registry):
                 thread.start()
             select.select([self._stop], [], [])
             self._handles.interrupt()
+            with self._handles.lent() as worker:
+                say_that_it_ends(worker, self._id)
             self._drain(threads, keeper)
             if self._broken is not None:
                 raise self._broken
