@@ -71,7 +71,7 @@ Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::
   changes = json::trim(changes);
   if (json::kind_of(changes) != Kind::kObject)
     return Error{
-        .code = Code::kInvalid, .message = "a cron must be a JSON object", .subject = "json"};
+        .code = Code::kInvalid, .message = "a cron must be a JSON object", .subject = "cron"};
   const std::string printed = print_cron(cron);
   const Members now = json::members_of(printed), given = json::members_of(changes);
 

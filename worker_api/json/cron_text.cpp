@@ -162,7 +162,7 @@ void write_job(ObjectWriter& writer, const std::vector<Member>& members) {
 Result<std::unique_ptr<CronText>> parse_cron(std::string_view json, std::uint64_t now_ms,
                                              std::string_view name) {
   if (Status status = json::check(json); !status) return status.error();
-  if (json::kind_of(json) != Kind::kObject) return invalid("json", "a cron must be a JSON object");
+  if (json::kind_of(json) != Kind::kObject) return invalid("cron", "a cron must be a JSON object");
   auto text = std::make_unique<CronText>();
   text->name = name;
   if (auto fault = CronReader(*text).read(json, now_ms)) return std::move(*fault);

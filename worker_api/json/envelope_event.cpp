@@ -194,7 +194,10 @@ void write_workflow(ObjectWriter& data, const Event& event) {
     data.text(failed ? "failed_step_type" : "step_type", event.job_type);
   }
   if (event.type != "workflow.started") number("duration_ms", event.duration_ms);
-  if (event.type == "workflow.step_completed") number("steps_remaining", event.steps_remaining);
+  if (event.type == "workflow.step_completed") {
+    number("steps_remaining", event.steps_remaining);
+    number("remaining_steps", event.steps_remaining);  // by either name
+  }
   if (failed) write_error(data, "error", event);
 }
 
@@ -214,7 +217,10 @@ void write_cron(ObjectWriter& data, const Event& event) {
   data.number("run_count", static_cast<std::int64_t>(event.run_count));
   if (!event.reason.empty()) {
     data.text("reason", event.reason);
-    if (!event.job_id.empty()) data.text("existing_job_id", event.job_id);
+    if (!event.job_id.empty()) {
+      data.text("existing_job_id", event.job_id);
+      if (event.reason == "overlap_skip") data.text("active_job_id", event.job_id);
+    }
   }
   if (event.at_ms != 0) data.text("next_run_at", print_timestamp(event.at_ms));
 }

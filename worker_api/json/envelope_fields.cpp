@@ -47,6 +47,12 @@ bool names_nothing(std::string_view texts) {
 
 }  // namespace
 
+void Complaint::too_large(std::string_view member, std::size_t size, std::size_t most) {
+  about(member, fmt::format("is {} bytes long; at most {} are allowed", size, most),
+        Code::kTooLarge, most);
+  if (error_->code == Code::kTooLarge && error_->subject == member) error_->depth = size;
+}
+
 void Complaint::about(std::string_view member, std::string_view what, Code code,
                       std::uint64_t bound) {
   if (error_) return;
@@ -178,7 +184,7 @@ void RetryFields::read(std::string_view object, Complaint& complaint) {
   }
   if (initial_ms_ == 0U)
     return complaint.about("retry.initial_interval", "must be longer than zero");
-  if (initial_ms_ && max_ms_ && *max_ms_ < *initial_ms_)
+  if (max_ms_ && *max_ms_ < initial_ms_.value_or(Retry().initial_ms))
     complaint.about("retry.max_interval", "must not be shorter than initial_interval");
 }
 
@@ -186,7 +192,7 @@ Retry RetryFields::policy() const {
   Retry retry;
   if (max_attempts_) retry.max_attempts = static_cast<std::uint16_t>(*max_attempts_);
   if (initial_ms_) retry.initial_ms = *initial_ms_;
-  if (max_ms_) retry.max_ms = *max_ms_;
+  retry.max_ms = max_ms_.value_or(std::max(retry.max_ms, retry.initial_ms));
   if (coefficient_) retry.coefficient = static_cast<float>(*coefficient_);
   if (backoff_) retry.backoff = *backoff_;
   if (jitter_) retry.jitter = *jitter_;

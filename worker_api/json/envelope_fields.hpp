@@ -22,6 +22,7 @@ class Complaint {
  public:
   void about(std::string_view member, std::string_view what, Code code = Code::kInvalid,
              std::uint64_t bound = 0);
+  void too_large(std::string_view member, std::size_t size, std::size_t most);
   /// "priority must be an integer, not 1.5"
   void wrong_kind(std::string_view member, std::string_view expected, std::string_view value);
   void raise(Error error) {

@@ -2,6 +2,7 @@
 #include "worker_api/json/envelope_json.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include <spdlog/fmt/fmt.h>
@@ -35,7 +36,10 @@ struct Listener {
   bool on_number_part(Text, Why&) { return true; }
   bool on_int64(std::int64_t, Text, Why&) { return true; }
   bool on_uint64(std::uint64_t, Text, Why&) { return true; }
-  bool on_double(double, Text, Why&) { return true; }
+  bool on_double(double number, Text, Why& why) {
+    if (!std::isfinite(number)) why = boost::json::error::exponent_overflow;
+    return !why;
+  }
   bool on_bool(bool, Why&) { return true; }
   bool on_null(Why&) { return true; }
   bool on_comment_part(Text, Why&) { return true; }

@@ -263,7 +263,8 @@ void append_error(std::string& out, const JobInfo& job, const Extra& extra, cons
   write_details(writer, error.details);
   write_timeout(writer, job, error, heartbeat_timeout);
   writer.number("attempt", std::int64_t{error.attempt});
-  write_time(writer, "occurred_at", error.occurred_at_ms);
+  for (const std::string_view name : {"occurred_at", "timestamp"})  // also of ojs-retry 10.1
+    write_time(writer, name, error.occurred_at_ms);
   writer.close();
 }
 
@@ -328,14 +329,14 @@ void append_job(std::string& out, const JobInfo& job) {
   write_time(writer, "enqueued_at", job.enqueued_at_ms);
   write_given_time(writer, extra, "scheduled_at", job.scheduled_at_ms);
   write_given_time(writer, extra, "expires_at", job.expires_at_ms);
-  // a job that waits for another attempt has not started (ojs-core 6.3)
-  if (job.state != State::kAvailable && job.state != State::kScheduled)
-    write_time(writer, "started_at", job.started_at_ms);
+  if (has_started(job)) write_time(writer, "started_at", job.started_at_ms);
   write_time(writer, "completed_at", job.completed_at_ms);
   write_time(writer, "cancelled_at", job.cancelled_at_ms);
   write_time(writer, "discarded_at", job.discarded_at_ms);
-  write_time(writer, "next_attempt_at", job.next_attempt_at_ms);
-  if (job.retry_delay_ms != 0) writer.number("retry_delay_ms", std::int64_t{job.retry_delay_ms});
+  for (const std::string_view name : {"next_attempt_at", "next_retry_at"})  // also of ojs-retry 10
+    write_time(writer, name, job.next_attempt_at_ms);
+  if (job.retry_delay_ms != 0 && job.attempt != 0)
+    writer.number("retry_delay_ms", std::int64_t{job.retry_delay_ms});
   if (job.previous_state)
     writer.text("previous_state",
                 engine::name_of(static_cast<engine::JobState>(*job.previous_state)));

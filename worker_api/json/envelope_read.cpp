@@ -31,12 +31,12 @@ using json::settle;
 // clang-format off
 constexpr std::string_view kManaged[] = {
     "dead_letter", "discard_reason", "state", "attempt", "created_at", "enqueued_at",
-    "started_at", "completed_at", "cancelled_at", "discarded_at", "next_attempt_at", "worker_id",
-    "result", "error", "errors", "progress", "progress_message", "progress_data", "progress_at",
-    "retry_delay_ms", "last_checkpoint", "previous_state", "workflow_id", "parent_results",
-    "cron_name", "result_stored_at", "result_expires_at", "result_size_bytes", "result_pruned",
-    "activated_at", "re_enqueued_at", "deduplicated", "unique_key", "unique_policy",
-    "unique_until"};
+    "started_at", "completed_at", "cancelled_at", "discarded_at", "next_attempt_at",
+    "next_retry_at", "worker_id", "result", "error", "errors", "progress", "progress_message",
+    "progress_data", "progress_at", "retry_delay_ms", "last_checkpoint", "previous_state",
+    "workflow_id", "parent_results", "cron_name", "result_stored_at", "result_expires_at",
+    "result_size_bytes", "result_pruned", "activated_at", "re_enqueued_at", "deduplicated",
+    "unique_key", "unique_policy", "unique_until"};
 // clang-format on
 
 // Members that mean something to clients and stay with the job as they are.
@@ -292,10 +292,7 @@ class EnvelopeReader {
   void keep(const Member& member) { kept_.add(member.name, member.value, complaint_); }
 
   void check_length(std::string_view member, std::string_view text, std::size_t most) {
-    if (text.size() <= most) return;
-    complaint_.about(member,
-                     fmt::format("is {} bytes long; at most {} are allowed", text.size(), most),
-                     Code::kTooLarge, most);
+    if (text.size() > most) complaint_.too_large(member, text.size(), most);
   }
 
   JobLimit read_limit() {

@@ -38,4 +38,15 @@ inline std::optional<JobError> last_error_of(const JobInfo& job) {
   return job.errors.back();
 }
 
+/// Whether an attempt of it has begun that was neither taken back from its holder nor left uncounted.
+/// Source: ojs-core 5.3, 6.3.
+inline bool has_started(const JobInfo& job) {
+  if (job.state == State::kScheduled) return false;
+  if (job.state != State::kAvailable) return true;
+  if (job.attempt == 0 || job.errors.empty() || job.errors.back().attempt != job.attempt)
+    return false;
+  const std::string_view why = job.errors.back().code;
+  return why != "visibility_timeout" && why != "holder_died" && why != "worker_death";
+}
+
 }  // namespace ojs_shm

@@ -13,8 +13,8 @@ constexpr std::int64_t kLongestS = 3'153'600'000;  // a hundred years
 
 }  // namespace
 
-// Some clients read `timeout` of a reply as milliseconds, so it goes back only to those that sent
-// it.
+// What was said in seconds goes back as it was sent: some clients read `timeout` of a reply as
+// milliseconds, so the others do not get it.
 bool TimeoutFields::take(const Member& member, Complaint& complaint) {
   const auto& [name, value] = member;
   if (name == "timeout_ms" || name == "visibility_timeout_ms") {
@@ -25,7 +25,7 @@ bool TimeoutFields::take(const Member& member, Complaint& complaint) {
   if (name == "timeout" || name == "visibility_timeout") {
     settle(name == "timeout" ? timeout_ms_ : lease_ms_, seconds_or_duration(name, value, complaint),
            name, complaint);
-    return name == "timeout";
+    return true;
   }
   if (name == "enqueue_ttl") take_seconds(member, 1, kLongestS, enqueue_ttl_s_, complaint);
   if (name == "total_timeout") take_seconds(member, 1, kLongestS, total_timeout_s_, complaint);

@@ -26,8 +26,11 @@ std::vector<std::string> texts_in(std::string_view member, std::string_view valu
   std::vector<std::string> texts;
   if (kind_of(value) == Kind::kNull) return texts;
   if (!check_texts(member, value, complaint)) return texts;
-  for (const std::string_view element : elements_of(value))
+  for (const std::string_view element : elements_of(value)) {
     texts.push_back(string_of(element).value_or(""));
+    if (std::ranges::count(texts, texts.back()) > 1)
+      complaint.about(member, "names '" + texts.back() + "' twice");
+  }
   return texts;
 }
 
@@ -48,6 +51,7 @@ void read_keys(const Member& member, UniquePolicy& policy, bool& meta, Complaint
       meta = true;
     } else if (member.name == "key") {
       policy.args = true;
+      policy.missing_keys_count = true;
       policy.args_keys.push_back(key);
     } else {
       complaint.about("unique.keys", "may name type, queue, args and meta, not '" + key + "'");
@@ -133,7 +137,6 @@ UniquePolicy read_unique(std::string_view object, Complaint& complaint) {
   if (meta && policy.meta_keys.empty())
     complaint.about("unique.meta_keys", "must name the members of meta that count");
   if (!meta) policy.meta_keys.clear();
-  if (!policy.args_keys.empty() && !policy.args) policy.args_keys.clear();
   if (policy.states == 0) complaint.about("unique.states", "must name at least one state");
   return policy;
 }
@@ -204,16 +207,17 @@ Error invalid(std::string member, std::string what) {
 }
 
 /// What counts of args: the members of that name in its objects.
-Result<std::string> chosen_args(std::string_view args, const std::vector<std::string>& keys) {
+Result<std::string> chosen_args(std::string_view args, const UniquePolicy& policy) {
   std::vector<json::Named> chosen;
   std::vector<json::Member> all;
   for (const std::string_view element : json::elements_of(args))
     if (json::kind_of(json::trim(element)) == json::Kind::kObject)
       for (json::Member& member : json::members_of(element)) all.push_back(std::move(member));
-  for (const std::string& key : keys) {
+  for (const std::string& key : policy.args_keys) {
     std::vector<std::string_view> values;
     for (const json::Member& member : all)
       if (member.name == key) values.push_back(member.value);
+    if (values.empty() && policy.missing_keys_count) continue;
     if (values.empty())
       return invalid("unique.args_keys", "names '" + key + "', which no object in args has");
     std::string value;
@@ -295,12 +299,12 @@ Result<JobUnique> JobUnique::of(const JobSpec& job, const UniquePolicy& policy) 
   };
   dimensions.push_back(json::canonical_member("type", text(job.type)));
   if (policy.queue) dimensions.push_back(json::canonical_member("queue", text(job.queue)));
-  if (policy.args) {
+  if (policy.args || !policy.args_keys.empty()) {
     Result<std::string> args = policy.args_keys.empty()
                                    ? Result<std::string>(json::canonical(job.args))
-                                   : chosen_args(job.args, policy.args_keys);
+                                   : chosen_args(job.args, policy);
     if (!args) return args.error();
-    dimensions.push_back(json::canonical_member("args", std::move(*args)));
+    if (policy.args) dimensions.push_back(json::canonical_member("args", std::move(*args)));
   }
   if (!policy.meta_keys.empty()) {
     Result<std::string> meta = chosen_meta(job.extra, policy.meta_keys);

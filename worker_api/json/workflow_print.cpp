@@ -29,12 +29,17 @@ void write_texts(ObjectWriter& out, std::string_view name, const std::vector<std
 }
 
 void write_error(ObjectWriter& out, const WorkflowStep& step) {
-  const JobError* error = step.error ? &*step.error : nullptr;
   out.text("job_id", step.job_id);
-  out.text("code", error != nullptr ? std::string_view(error->code) : "discarded");
-  out.text("message",
-           error != nullptr ? std::string_view(error->message) : "the job ended before it ran");
-  out.number("attempt", std::int64_t{error != nullptr ? error->attempt : 0});
+  if (step.error) {
+    out.text("code", step.error->code);
+    out.text("message", step.error->message);
+    out.number("attempt", std::int64_t{step.error->attempt});
+  } else {
+    out.text("code", "discarded");
+    out.text("message", step.job_id.empty() ? "the job failed and is not kept any more"
+                                            : "the job failed and was retried since");
+    out.number("attempt", std::int64_t{0});
+  }
   if (!step.callback.empty()) out.text("callback", step.callback);
 }
 

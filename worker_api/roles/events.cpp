@@ -310,6 +310,21 @@ void EventReader::Impl::add_from_cron(Event& event) const {
   event.timezone = from->texts.timezone;
 }
 
+namespace {
+
+/// By so much the coarse clock may be behind: a later error is one of a job that was retried since.
+constexpr std::uint64_t kClockStepMs = 20;
+
+/// A silence has another name where a job says how long it may last. Source: ojs-timeouts 7.3.
+std::string_view type_of_error(const engine::Snapshot& job, const engine::ErrorEntry& error) {
+  const std::string_view extra =
+      std::string_view(job.body).substr(job.type_length + job.args_length);
+  const bool is_limited = extra.find("\"heartbeat_timeout\"") != extra.npos;
+  return is_limited && error.code == "visibility_timeout" ? "stalled" : error.type;
+}
+
+}  // namespace
+
 /// What has no room in an event, from the job itself, if it is still there.
 void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& event) const {
   const engine::Store& store = segment.attachment()->store();
@@ -322,7 +337,9 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
   if (facts.kind == EventKind::kJobExpired &&
       internal::discard_reason(*job) == "enqueue_ttl_expired")
     event.ttl_ms = std::uint64_t{job->times.enqueue_ttl_s} * 1000;
-  if (facts.kind == EventKind::kJobProgress && job->attempt == facts.attempt) {
+  // Another report may have taken the place of this one's texts.
+  if (facts.kind == EventKind::kJobProgress && job->attempt == facts.attempt &&
+      event.progress == job->fraction) {
     event.progress_message = job->report.message;
     event.progress_data = job->report.data;
   }
@@ -336,11 +353,11 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
     return;
   }
   for (const engine::ErrorEntry& entry : engine::decode_errors(job->errors))
-    if (entry.attempt == facts.attempt)
+    if (entry.attempt == facts.attempt && entry.at_ms <= facts.time_ms + kClockStepMs)
       event.error = JobError{entry.attempt,
                              entry.at_ms,
                              std::string(entry.code),
-                             std::string(entry.type),
+                             std::string(type_of_error(*job, entry)),
                              std::string(entry.message),
                              std::string(entry.details),
                              entry.retryable};

@@ -9,7 +9,7 @@
 namespace ojs_shm::internal {
 
 /// What the engine is told of a failure. Its code may decide what becomes of the job, whatever the
-/// policy of the job says. `extra` is the job's. Source: ojs-retry 6, 7.
+/// policy of the job says. `extra` is the job's. Source: ojs-retry 6, 7; ojs-errors 4.5, 4.7.
 inline engine::ErrorEntry entry_of(const Failure& failure, std::string_view extra,
                                    std::uint16_t attempt, std::uint64_t now) {
   engine::ErrorEntry entry;
@@ -26,7 +26,9 @@ inline engine::ErrorEntry entry_of(const Failure& failure, std::string_view extr
     entry.exhaustion = engine::Exhaustion::kDiscard;
   else if (failure.code == "DEAD_LETTER")
     entry.exhaustion = engine::Exhaustion::kDeadLetter;
-  entry.retryable = entry.exhaustion == engine::Exhaustion::kByPolicy && failure.retryable &&
+  const bool final = failure.code == "NON_RETRYABLE_ERROR" || failure.code == "JOB_CANCELLED";
+  const bool wanted = failure.code == "RETRY" || (failure.retryable && !final);
+  entry.retryable = entry.exhaustion == engine::Exhaustion::kByPolicy && wanted &&
                     (extra.empty() || !forbids_retry(extra, entry.type));
   return entry;
 }

@@ -107,6 +107,7 @@ void read_member(JobLimit& read, const Member& member, std::optional<std::uint32
           json::whole_number("rate_limit.throttle.burst", extra, engine::kMostThrottle, complaint)
               .value_or(1);
   } else if (member.name == "on_limit") {
+    if (null) return;
     const auto choice = json::string_of(member.value);
     if (choice == "wait")
       limit.on_limit = OnLimit::kWait;

@@ -235,6 +235,11 @@ namespace {
 
 StepState state_of(const engine::WorkflowSnapshot& workflow, std::uint16_t member,
                    const engine::Snapshot* job) {
+  const bool failed = member < workflow.graph.members.size() && workflow.is_done(member) &&
+                      workflow.has_failed(member);
+  const bool revived = failed && job != nullptr && job->state() != engine::JobState::kDiscarded &&
+                       job->state() != engine::JobState::kCancelled;
+  if (revived) return StepState::kFailed;  // to the workflow; what became of it since is its own
   if (job != nullptr) switch (job->state()) {
       case engine::JobState::kActive: return StepState::kActive;
       case engine::JobState::kCompleted: return StepState::kCompleted;
@@ -312,7 +317,7 @@ WorkflowStep describe(const engine::Store& store, const engine::WorkflowSnapshot
     step.result = known.result;
     step.started_at_ms = known.started_at_ms;
     step.completed_at_ms = std::max(known.completed_at_ms, known.discarded_at_ms);
-    if (step.state == StepState::kFailed && !known.errors.empty()) step.error = known.errors.back();
+    if (step.state == StepState::kFailed) step.error = last_error_of(known);
     if (known.started_at_ms != 0)
       info.started_at_ms = info.started_at_ms == 0
                                ? known.started_at_ms

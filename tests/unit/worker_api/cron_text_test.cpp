@@ -53,7 +53,7 @@ TEST(CronText, args_may_be_left_out_and_lives_are_relative) {
 }
 
 TEST(CronText, what_is_wrong_is_named) {
-  EXPECT_EQ(subject_of("[]"), "json");
+  EXPECT_EQ(subject_of("[]"), "cron");
   EXPECT_EQ(subject_of("{"), "json");
   EXPECT_EQ(subject_of(R"({"name":1,"type":"t"})"), "name");
   EXPECT_EQ(subject_of(R"({"name":"a","cron":"@daily","expression":"@hourly","type":"t"})"),

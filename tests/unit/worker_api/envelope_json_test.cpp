@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/json/envelope_json.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -68,9 +69,21 @@ TEST(Json, what_it_does_not) {
                                       "1.",      "[1,]",     "{\"a\":1,}", "{a:1}",
                                       "{} {}",   "'a'",      "\"a",        "[1",
                                       "// x\n1", "NaN",      "\"\n\"",     R"("\ud83d")",
-                                      R"("\x")", "\"\xff\"", "\"\xc3\"",   "\"\xed\xa0\x80\""})
+                                      R"("\x")", "\"\xff\"", "\"\xc3\"",   "\"\xed\xa0\x80\"",
+                                      "1e999",   "[-1e400]"})
     EXPECT_EQ(check(text).code(), Code::kInvalid) << text;
   EXPECT_FALSE(check(std::string_view("1\0", 2)));
+}
+
+/// Whether each number in it is one that a reader could hold.
+bool is_finite(const boost::json::value& value) {
+  if (const double* number = value.if_double()) return std::isfinite(*number);
+  if (const auto* array = value.if_array())
+    return std::all_of(array->begin(), array->end(), is_finite);
+  const auto* object = value.if_object();
+  return object == nullptr || std::all_of(object->begin(), object->end(), [](const auto& member) {
+           return is_finite(member.value());
+         });
 }
 
 // check() sees most JSON without the parser. Method: valid texts, each damaged in one place; both
@@ -92,9 +105,11 @@ TEST(Json, a_damaged_text_is_judged_as_the_parser_judges_it) {
       default: text.erase(at, 1);
     }
     boost::json::error_code why;
-    boost::json::parse(boost::json::string_view(text.data(), text.size()), why, {}, options);
-    ASSERT_EQ(check(text).ok(), !why) << text;
-    ++(why ? refused : accepted);
+    const auto value =
+        boost::json::parse(boost::json::string_view(text.data(), text.size()), why, {}, options);
+    const bool reads = !why && is_finite(value);
+    ASSERT_EQ(check(text).ok(), reads) << text;
+    ++(reads ? accepted : refused);
   }
   EXPECT_GT(accepted, 1000);
   EXPECT_GT(refused, 1000);

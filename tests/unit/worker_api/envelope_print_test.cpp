@@ -112,10 +112,11 @@ TEST(PrintJob, errors_come_oldest_first_and_the_last_one_by_itself) {
                  .retryable = false}};
   const std::string first =
       R"({"code":"handler_error","type":"handler_error","message":"first","retryable":true,"attempt":1,)"
-      R"("occurred_at":"2026-01-27T12:00:00.000Z"})";
+      R"("occurred_at":"2026-01-27T12:00:00.000Z","timestamp":"2026-01-27T12:00:00.000Z"})";
   const std::string second =
       R"({"code":"handler_error","type":"auth.expired","message":"sec\"ond","retryable":false,)"
-      R"("details":{"a":1},"attempt":2,"occurred_at":"2026-01-27T12:00:00.009Z"})";
+      R"("details":{"a":1},"attempt":2,"occurred_at":"2026-01-27T12:00:00.009Z",)"
+      R"("timestamp":"2026-01-27T12:00:00.009Z"})";
   EXPECT_EQ(printed(job).at("errors"), "[" + first + "," + second + "]");
   EXPECT_EQ(printed(job).at("error"), second);
   job.state = State::kCompleted;

@@ -49,7 +49,8 @@ struct Error {
   Code code = Code::kInternal;
   std::string message = {};
   std::string subject = {};  ///< the queue, pool, member or state the error speaks of
-  std::uint64_t depth = 0;   ///< kQueueFull, kSegmentFull: present use, in `unit`
+  /// kQueueFull, kSegmentFull: present use, in `unit`; kTooLarge: the size in bytes, where known
+  std::uint64_t depth = 0;
   /// kQueueFull, kSegmentFull: the limit, in `unit`; kInvalid: the allowed maximum
   std::uint64_t bound = 0;
   std::string_view unit = "";  ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
