@@ -146,7 +146,7 @@ class Backpressure(OnGateway):
         self.put_job(headers=headers)
         self.call("PUT", "admin/tenants/shop", {"fairness_weight": None}, expect=200)
         self.assertNotIn("fairness_weight", self.call("GET", "admin/tenants/shop", expect=200).json)
-        for wrong in ({"limits": {"max_concurrency": 1}}, {"priority_boost": 1}):
+        for wrong in ({"limits": {"max_enqueue_rate": 1}}, {"priority_boost": 1}):
             self.call("PUT", "admin/tenants/shop", wrong, expect=422)
         self.call("PUT", "admin/tenants/shop", {"fairness_weight": 0}, expect=400)
 
@@ -155,16 +155,19 @@ class Backpressure(OnGateway):
         for queue, bound in ((self.queue, 8), (other, 4)):
             self.call("PUT", f"admin/queues/{queue}/config", {"backpressure": {"tenant_bounds": {"uses": {"max_depth": bound}}}}, expect=200)
         self.call("PUT", "rate-limits/tenant:uses", {"concurrency": 3}, expect=200)
-        for queue, jobs in ((self.queue, 2), (other, 3)):
+        for queue, jobs in ((self.queue, 2), (other, 4)):
             for _ in range(jobs):
                 self.put_job(queue=queue, headers=headers)
-        self.fetch(1, queues=[other])
+        for done in (True, False):
+            job, = self.fetch(1, queues=[other])
+            if done:
+                self.call("POST", f"jobs/{job['id']}/ack", {}, expect=200)
         shown = self.call("GET", "admin/tenants/uses", expect=200).json
         self.assertEqual(shown["limits"], {"max_queue_depth": 4, "max_concurrency": 3})
         stats = self.call("GET", "admin/tenants/uses/stats", expect=200).json
         self.assertEqual(stats["limits"], {"max_queue_depth": {"limit": 4, "current": 2}, "max_concurrency": {"limit": 3, "current": 1}})
         for told in (shown, stats):
-            self.assertEqual(told["throughput"], {"processed_per_minute": 1, "enqueued_per_minute": 5})
+            self.assertEqual(told["throughput"], {"processed_per_minute": 1, "enqueued_per_minute": 6})
         none = self.call("GET", "admin/tenants/uses-nothing/stats", expect=200).json
         self.assertEqual((none["throughput"], "limits" in none), ({"processed_per_minute": 0, "enqueued_per_minute": 0}, False))
 

@@ -123,6 +123,24 @@ class Bulk(OnGateway):
         self.assertEqual([item["status"] for item in done["items"]], ["retried", "retried", "skipped"])
         self.assertEqual(self.states([dead, retrying]), ["available", "available"])
 
+    def test_what_is_cancelled_or_pending_is_left_alone(self):
+        over, pending = self.ids(1)[0], self.ids(1, pending=True)[0]
+        self.change("cancel", job_ids=[over])
+        self.assertEqual(self.change("retry", job_ids=[over], expect=422)["skipped"], 1)
+        self.change("retry", filter={"queue": self.queue, "state": ["cancelled"]}, expect=400)
+        self.assertEqual(self.change("cancel", job_ids=[pending], expect=422)["skipped"], 1)
+        self.assertEqual(self.states([over, pending]), ["cancelled", "pending"])
+
+    def test_of_an_atomic_request_those_that_are_to_blame_are_named(self):
+        unique = self.job(unique={"keys": ["args"]}, args=[self.queue])
+        self.bulk(unique, expect=201)
+        done = self.bulk(self.job(), unique, atomicity="atomic", expect=422).json
+        self.assertEqual([item["error"]["code"] for item in done["items"]], ["rolled_back", "duplicate"])
+        other = self.queue + ".full"
+        self.call("PUT", f"admin/queues/{other}/config", {"backpressure": {"max_depth": 1}}, expect=200)
+        done = self.bulk(self.job(), self.job(queue=other), self.job(queue=other), atomicity="atomic", expect=422).json
+        self.assertEqual([item["error"]["code"] for item in done["items"]], ["rolled_back", "QUEUE_FULL", "QUEUE_FULL"])
+
     def test_only_jobs_that_are_over_are_deleted(self):
         over, waiting = self.ids(1)[0], self.ids(1)[0]
         self.fetch(1)

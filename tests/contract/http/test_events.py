@@ -163,6 +163,36 @@ class Told(OnGateway):
         told = [stream.next() for _ in range(3)]
         self.assertCountEqual([(event["event"], event["data"]["subject"]) for event in told], [("dead_letter.deleted", job) for job in dead])
 
+    def listed(self, types):
+        found = self.call("GET", f"events?types={types}&queues={self.queue}", expect=200).json
+        return [event["data"] for event in found["events"]]
+
+    def test_an_event_tells_nothing_of_what_came_later(self):
+        job = self.put_job(retry={"max_attempts": 2})
+        self.fetch()
+        for part, message in ((0.25, "a quarter"), (0.75, "three")):
+            self.call("PUT", f"jobs/{job['id']}/progress", {"progress": part, "message": message}, expect=200)
+        told = [(data["progress_percent"], data.get("message")) for data in self.listed("job.progress")]
+        self.assertEqual(told, [(25, None), (75, "three")])
+
+        nack = lambda code: self.call("POST", f"jobs/{job['id']}/nack", {"error": {"code": code, "message": "m"}}, expect=200)
+        nack("first")
+        self.assertEqual([data["error"]["code"] for data in self.listed("job.failed")], ["first"])
+        self.call("DELETE", "jobs/" + job["id"], expect=200)
+        self.call("POST", "test/clock", {"advance_ms": 60_000}, expect=200)
+        self.call("POST", f"admin/jobs/{job['id']}/retry", expect=200)
+        self.fetch()
+        nack("second")
+        self.assertEqual([data.get("error", {}).get("code") for data in self.listed("job.failed")], [None, "second"])
+
+    def test_a_list_names_its_whole_length_only_where_it_is_known(self):
+        for _ in range(3):
+            self.put_job()
+        page = lambda query: self.call("GET", f"events?queues={self.queue}{query}", expect=200).json["pagination"]
+        self.assertEqual(page(""), {"total": 3, "limit": 100, "has_more": False})
+        part = page("&limit=2")
+        self.assertEqual((set(part), part["has_more"]), ({"limit", "has_more", "next_cursor"}, True))
+
     def test_a_queue_that_is_not_there_has_no_stream(self):
         self.call("GET", "queues/never/events", expect=404)
 
@@ -264,7 +294,8 @@ class Told(OnGateway):
         self.call("POST", "workflows", {"type": "group", "jobs": steps}, headers=header, expect=201)
         self.fetch()
         events = f"events?types=workflow.*&queues={self.queue}"
-        eventually(lambda: self.call("GET", events, headers=header, expect=200).json["events"])
+        told = eventually(lambda: self.call("GET", events, headers=header, expect=200).json["events"])
+        self.assertEqual(told[0]["data"]["tenant_id"], "acme")
         self.assertEqual(self.call("GET", events, headers={"X-OJS-Tenant": "other"}, expect=200).json["events"], [])
 
     # --- Tenants ------------------------------------------------------------------------------------------------------
@@ -277,7 +308,7 @@ class Told(OnGateway):
             header = {"X-OJS-Tenant": tenant}
             for path, headers in ((f"events?queues={self.queue}", header), (f"events?queues={self.queue}&tenant={tenant}", {})):
                 events = self.call("GET", path, headers=headers, expect=200).json["events"]
-                self.assertEqual([event["data"]["job_id"] for event in events], [job], path)
+                self.assertEqual([(event["data"]["job_id"], event["data"]["tenant_id"]) for event in events], [(job, tenant)], path)
             stream = Stream(self, f"events/stream?queues={self.queue}", header | {"Last-Event-ID": self.before})
             self.assertEqual(stream.next()["data"]["data"]["job_id"], job)
         self.call("GET", "events?tenant=acme", headers={"X-OJS-Tenant": "other"}, expect=400)

@@ -135,3 +135,29 @@ class Jobs(OnGateway):
         for version in ("2.0", "", "0.9", 1.0):
             error = self.call("POST", "jobs", {"type": "a", "args": [], "specversion": version}, expect=400).error
             self.assertIn("specversion", error["message"], version)
+
+    def test_what_was_said_in_seconds_comes_back(self):
+        job = self.put_job(timeout=7, visibility_timeout=5)
+        self.assertEqual([job[name] for name in ("timeout", "timeout_ms", "visibility_timeout", "visibility_timeout_ms")],
+                         [7, 7000, 5, 5000])
+        self.assertNotIn("timeout", self.put_job(timeout_ms=7000))
+
+    def test_a_number_that_no_client_could_read_is_refused(self):
+        for number in (b"1e999", b"-1e400"):
+            body = b'{"type":"test.http","queue":"q","args":[' + number + b"]}"
+            self.assertEqual(self.call("POST", "jobs", body, expect=400).error["code"], "invalid_payload")
+        self.assertEqual(self.put_job(args=[1e300, 1e-300])["args"], [1e300, 1e-300])
+
+    def test_a_meta_that_is_too_large_is_measured(self):
+        meta = {"a": "x" * 70_000}
+        details = self.enqueue(413, meta=meta).error["details"]
+        self.assertEqual((details["field"], details["max_bytes"], details["actual_bytes"] > 70_000), ("meta", 65536, True))
+
+    def test_the_intervals_of_a_policy_are_held_against_the_defaults(self):
+        for wrong in ({"max_interval": "PT0.5S"}, {"max_interval": "PT0S"}, {"initial_interval": "PT2S", "max_interval": "PT1S"}):
+            self.assertEqual(self.enqueue(422, retry=wrong).error["details"]["field"], "retry.max_interval")
+        job = self.put_job(retry={"initial_interval": "PT10M", "jitter": False})
+        self.assertEqual(job["retry"]["max_interval"], "PT10M")
+        self.fetch()
+        nack = {"job_id": job["id"], "error": {"code": "c", "message": "m"}}
+        self.assertEqual(self.call("POST", "workers/nack", nack, expect=200).json["retry_delay_ms"], 600_000)

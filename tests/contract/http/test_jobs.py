@@ -168,6 +168,26 @@ class Jobs(OnGateway):
         self.assertNotIn("started_at", self.get(job))
         self.assertEqual(self.get(job)["errors"][0]["code"], "visibility_timeout")
 
+    def test_an_attempt_that_failed_has_started_and_its_error_has_a_time(self):
+        job = self.put_job(retry={"max_attempts": 3, "initial_interval": "PT1M", "jitter": False})
+        started = self.fetch()[0]["started_at"]
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "c", "message": "m"}}, expect=200)
+        waits = self.get(job)
+        self.assertEqual((waits["started_at"], waits["next_retry_at"]), (started, waits["next_attempt_at"]))
+        self.assertEqual(waits["errors"][0]["timestamp"], waits["errors"][0]["occurred_at"])
+        self.call("POST", "test/clock", {"advance_ms": 61_000}, expect=200)
+        eventually(lambda: self.get(job)["state"] == "available")
+        self.assertEqual(self.get(job)["started_at"], started)
+        self.call("POST", f"jobs/{self.fetch()[0]['id']}/ack", {"result": {"n": 1}}, expect=200)
+        self.assertEqual(self.get(job)["result"], {"n": 1})
+
+    def test_an_operators_retry_forgets_the_delay(self):
+        job = self.put_job(retry={"max_attempts": 1})
+        self.fetch()
+        self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "c", "message": "m"}}, expect=200)
+        self.call("POST", f"admin/jobs/{job['id']}/retry", expect=200)
+        self.assertNotIn("retry_delay_ms", self.get(job))
+
     def test_progress_is_clamped_and_never_goes_back(self):
         job = self.put_job()
         path = f"jobs/{job['id']}/progress"

@@ -210,3 +210,24 @@ class Limits(OnGateway):
                       {"key": "k", "concurrency": 1, "on_limit": "perhaps"}):
             error = self.enqueue(400, rate_limit=wrong).error
             self.assertIn("rate_limit", str(error["details"]), wrong)
+
+    def test_an_override_changes_what_it_names_and_leaves_the_rest(self):
+        path = "rate-limits/" + self.queue
+        self.put_job(rate_limit={"key": self.queue, "concurrency": 5, "rate": {"limit": 1, "period": "PT1H"}})
+        shown = self.call("PUT", path + "/override", {"concurrency": 3}, expect=200).json
+        self.assertEqual((shown["concurrency"]["limit"], shown["rate"]["limit"], shown["rate"]["period"]), (3, 1, "PT1H"))
+        shown = self.call("PUT", path + "/override", {"rate": None, "concurrency": 2}, expect=200).json
+        self.assertEqual((shown["concurrency"]["limit"], "rate" in shown), (2, False))
+        self.put_job(rate_limit={"key": self.queue + ".b", "concurrency": 5, "on_limit": None})
+
+    def test_the_list_is_paged_as_other_lists_are(self):
+        for number in range(3):
+            self.call("PUT", f"rate-limits/{self.queue}.{number}", {"concurrency": 1}, expect=200)
+        self.call("GET", "rate-limits?limit=abc", expect=400)
+        first = self.call("GET", "rate-limits?limit=2", expect=200).json
+        self.assertEqual((len(first["items"]), first["rate_limits"], first["pagination"]["has_more"]), (2, first["items"], True))
+        then = self.call("GET", "rate-limits?limit=1000&cursor=" + first["pagination"]["next_cursor"], expect=200).json
+        keys = [each["key"] for each in first["items"] + then["items"]]
+        self.assertEqual((len(keys), then["pagination"]["has_more"]), (len(set(keys)), False))
+        page = self.call("GET", "rate-limits?page=2&per_page=1", expect=200).json
+        self.assertEqual((page["items"], page["rate_limits"]), ([first["items"][1]], page["items"]))

@@ -214,12 +214,24 @@ class Manifest(OnGateway):
 
     def test_each_declared_extension_is_there(self):
         self._own_name = self._testMethodName
-        for extension in self.manifest["extensions"]["official"]:
-            with self.subTest(extension["name"]):
-                self._testMethodName = "extension-" + extension["name"]
-                getattr(self, self.SHOWN_BY[extension["name"]])()
-                self._testMethodName = self._own_name
-                self.assertEqual(extension["uri"], "urn:ojs:ext:" + extension["name"])
+        extensions = self.manifest["extensions"]
+        for tier, prefix in (("official", "urn:ojs:ext:"), ("experimental", "urn:ojs:ext:experimental:")):
+            for extension in extensions[tier]:
+                with self.subTest(extension["name"]):
+                    self._testMethodName = "extension-" + extension["name"]
+                    getattr(self, self.SHOWN_BY[extension["name"]])()
+                    self._testMethodName = self._own_name
+                    self.assertEqual(extension["uri"], prefix + extension["name"])
+
+    def test_the_limits_that_it_names_are_those_that_hold(self):
+        limits = self.manifest["extensions"]["payload_limits"]
+        self.put_job(meta={"a": "x" * (limits["max_meta_bytes"] - 8)}, type="t" * limits["max_job_type_bytes"])
+        self.enqueue(413, meta={"a": "x" * (limits["max_meta_bytes"] - 7)})
+        self.enqueue(400, type="t" * (limits["max_job_type_bytes"] + 1))
+        self.put_job(queue="q" * limits["max_queue_name_bytes"])
+        self.enqueue(400, queue="q" * (limits["max_queue_name_bytes"] + 1))
+        self.assertEqual(self.enqueue(413, args=["x" * limits["max_envelope_bytes"]]).error["details"]["max_bytes"],
+                         limits["max_envelope_bytes"])
 
     def test_the_level_has_all_that_it_needs(self):
         capabilities = self.manifest["capabilities"]

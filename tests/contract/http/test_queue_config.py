@@ -36,6 +36,19 @@ class QueueConfig(OnGateway):
     def test_what_is_no_setting_is_refused(self):
         for body, field in (({"config": 7}, "config"), ({"config": {"overflow_policy": "spill"}}, "backpressure.strategy"),
                             ({"max_size": -1}, "max_size"), ({"config": {"max_size": "x"}}, "config.max_size"),
-                            ({"config": {"dead_letter_queue": "dlq"}}, "dead_letter_queue"),
                             ({"max_size": 1, "backpressure": {"max_depth": 2}}, "backpressure")):
             self.assertEqual(self.create(body, 400).error["details"]["field"], field, body)
+
+    def test_what_no_queue_here_has_is_told_from_what_is_wrong(self):
+        for name, value in (("dead_letter_queue", "dlq"), ("default_timeout", 30), ("allowed_job_types", ["a.*"])):
+            for body in ({name: value}, {"config": {name: value}}):
+                error = self.create(body, 422).error
+                self.assertEqual(error["code"], "unsupported")
+                self.assertIn(name, error["message"])
+
+    def test_it_is_read_as_it_was_sent(self):
+        wanted = {"max_size": 10, "overflow_policy": "drop_oldest", "concurrency": 20, "retention": {"completed": "P1D"}}
+        made = self.create({"config": wanted}).json["queue"]["config"]
+        read = self.call("GET", "queues/" + self.queue, expect=200).json["queue"]["config"]
+        self.assertEqual({name: read[name] for name in wanted}, wanted)
+        self.assertEqual(made, read)

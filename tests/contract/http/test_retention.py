@@ -120,6 +120,54 @@ class DeadLetterRetention(OnGateway):
             self.assertEqual((nacked["state"], len(self.left()) - before), (state, dead), code)
             self.assertEqual(self.get(job)["errors"][0]["code"], code)
 
+    def test_walking_through_them_while_they_go_passes_none_over(self):
+        ids = [self.bury() for _ in range(5)]
+        seen, cursor = [], ""
+        while True:
+            page = self.call("GET", f"dead-letter?queue={self.queue}&limit=2{cursor}", expect=200).json
+            for job in page["jobs"]:
+                seen.append(job["id"])
+                self.call("DELETE", "dead-letter/" + job["id"], expect=200)
+            self.assertEqual("next_cursor" in page["pagination"], page["pagination"]["has_more"])
+            if not page["pagination"]["has_more"]:
+                break
+            cursor = "&cursor=" + page["pagination"]["next_cursor"]
+        self.assertEqual(sorted(seen), sorted(ids))
+        self.call("GET", "dead-letter?cursor=a.b", expect=400)
+
+    def test_an_operator_chooses_and_sorts_them_as_jobs(self):
+        ids = []
+        for kind in ("x.a", "x.b", "y.a"):
+            ids.append(self.bury(type=kind))
+            self.advance(1)  # the next one is younger
+        listed = lambda query: [job["id"] for job in self.call(
+            "GET", f"admin/dead-letter?queue={self.queue}&{query}", expect=200).json["items"]]
+        self.assertEqual((listed("type=x.*"), listed("order=desc"), listed("order=asc")), (ids[:2], ids[::-1], ids))
+        self.call("GET", "admin/dead-letter?sort=foo", expect=400)
+
+    def test_what_is_not_there_or_not_meant_moves_none(self):
+        never = "019414d4-0000-7000-8000-000000000000"
+        for method, path in (("DELETE", "dead-letter/" + never), ("POST", f"dead-letter/{never}/retry"), ("GET", "dead-letter/" + never)):
+            details = self.call(method, path, expect=404).error["details"]
+            self.assertEqual(details, {"resource_type": "dead_letter_job", "resource_id": never})
+        kept = self.bury()
+        for path in ("dead-letter/retry", "dead-letter/purge"):
+            self.call("POST", path, {"filter": {"queue": self.queue}, "confirm": False}, expect=400)
+        self.assertEqual(self.left(), [kept])
+        for nothing in ({"max_count": 0}, {"max_age": "PT0S"}):
+            self.keep(400, **nothing)
+        shown = self.call("GET", "dead-letter/" + kept, expect=200).json["job"]
+        self.assertEqual(shown["metadata"], {name: shown[name] for name in ("created_at", "discarded_at")})
+
+    def test_a_code_that_is_never_retryable_ends_the_job(self):
+        for code, members, state in (("NON_RETRYABLE_ERROR", {}, "discarded"), ("JOB_CANCELLED", {}, "discarded"),
+                                     ("RETRY", {"retryable": False}, "retryable"), ("c", {"retryable": False}, "discarded")):
+            job = self.put_job(retry={"max_attempts": 9})
+            self.fetch(1)
+            error = {"code": code, "message": "m", **members}
+            nacked = self.call("POST", f"jobs/{job['id']}/nack", {"error": error}, expect=200).json
+            self.assertEqual((nacked["state"], "next_retry_at" in nacked), (state, state == "retryable"), code)
+
     def test_a_job_that_waits_is_no_dead_letter(self):
         job = self.put_job()
         self.call("GET", "dead-letter/" + job["id"], expect=404)
@@ -293,5 +341,6 @@ class LostJobs(OnGateway):
         done = self.call("POST", "admin/jobs/bulk/retry", ask, expect=200).json
         self.assertEqual((done["matched"], done["succeeded"], done["failed"]), (3, 3, 0))
         self.assertEqual(self.get({"id": off})["state"], "cancelled", "nobody named it")
-        done = self.call("POST", "jobs/bulk/retry", {"job_ids": [off, lost[0]]}, expect=207)
-        self.assertEqual([item["status"] for item in done.json["items"]], ["retried", "skipped"])
+        self.fetch(3)
+        done = self.call("POST", "jobs/bulk/retry", {"job_ids": [off, self.lose()]}, expect=207)
+        self.assertEqual([item["status"] for item in done.json["items"]], ["skipped", "retried"])

@@ -3,7 +3,7 @@
 
 import json
 
-from gateways import OnGateway
+from gateways import OnGateway, Up
 
 
 class Jobs(OnGateway):
@@ -62,3 +62,34 @@ class Jobs(OnGateway):
             self.assertEqual((seen.json["queue"]["available"], seen.json["queue"]["depth"]), (1, 1))
             self.assertNotIn("others", json.dumps(seen.json))
         self.assertEqual(self.call("GET", f"queues/{self.queue}/priority-stats", headers=mine).json["total"], 1)
+
+    def test_a_tenants_limits_hold_also_where_there_is_no_queue_yet(self):
+        tenant = "fresh"
+        with Up("--test-hooks") as up:
+            put = up.call("PUT", f"admin/tenants/{tenant}", {"limits": {"max_queue_depth": 2, "max_concurrency": 1}})
+            self.assertEqual((put.status, put.json["limits"]), (200, {"max_queue_depth": 2, "max_concurrency": 1}))
+            job, header = {"type": "a.b", "args": []}, {"X-OJS-Tenant": tenant}
+            self.assertEqual([up.call("POST", "jobs", job, headers=header).status for _ in range(3)], [201, 201, 429])
+            fetched = up.call("POST", "workers/fetch", {"queues": ["default"], "count": 5}).json["jobs"]
+            self.assertEqual(len(fetched), 1)
+            stats = up.call("GET", f"admin/tenants/{tenant}/stats").json["limits"]
+            self.assertEqual(stats["max_concurrency"], {"limit": 1, "current": 1})
+            put = up.call("PUT", f"admin/tenants/{tenant}/limits", {"max_concurrency": None})
+            self.assertEqual((put.status, put.json["limits"]), (200, {"max_queue_depth": 2}))
+            self.assertEqual(up.call("GET", f"rate-limits/tenant:{tenant}").json["concurrency"], {"active": 1})
+
+    def test_a_tenant_ends_no_jobs_of_another_and_changes_not_its_limits(self):
+        self.put_job(headers={"X-OJS-Tenant": "ta"})
+        theirs = self.put_job(headers={"X-OJS-Tenant": "tb"})
+        mine, discard = {"X-OJS-Tenant": "ta"}, {"strategy": "discard"}
+        self.call("DELETE", "queues/" + self.queue, discard, headers=mine, expect=409)
+        self.assertEqual(self.get(theirs)["state"], "available")
+        self.call("PUT", "admin/tenants/tb", {"limits": {"max_queue_depth": 1}}, headers=mine, expect=404)
+        self.call("DELETE", "jobs/" + theirs["id"], headers={"X-OJS-Tenant": "tb"}, expect=200)
+        self.call("DELETE", "queues/" + self.queue, discard, headers=mine, expect=200)
+
+    def test_an_operators_list_of_queues_is_narrowed_too(self):
+        self.put_job(headers={"X-OJS-Tenant": "na"}), self.put_job()
+        of = lambda header: next(each for each in self.call("GET", "admin/queues?per_page=100", headers=header, expect=200).json["items"]
+                                 if each["name"] == self.queue)["counts"]["available"]
+        self.assertEqual((of({}), of({"X-OJS-Tenant": "na"}), of({"X-OJS-Tenant": "nb"})), (2, 1, 0))

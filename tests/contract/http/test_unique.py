@@ -72,6 +72,17 @@ class Unique(OnGateway):
             error = self.put(400, **policy).error
             self.assertEqual((error["code"], error["details"]["field"]), ("invalid_request", field))
 
+    def test_a_member_that_a_key_names_may_be_missing(self):
+        # as the envelope of ojs-core 13.2 has it; args_keys are held against args
+        first = self.put(201, keys=None, key=["type", "report_id"]).json["job"]
+        self.assertEqual(self.put(409, keys=None, key=["type", "report_id"]).error["details"]["existing_job_id"], first["id"])
+
+    def test_a_policy_that_says_a_thing_twice_or_for_nothing_is_refused(self):
+        for policy, field in (({"keys": ["type", "type"]}, "unique.keys"), ({"states": ["active", "active"]}, "unique.states"),
+                              ({"args_keys": ["a", "a"]}, "unique.args_keys"),
+                              ({"keys": ["type"], "args_keys": ["absent"]}, "unique.args_keys")):
+            self.assertEqual(self.put(400, **policy).error["details"]["field"], field)
+
     def test_batches_are_all_or_nothing(self):
         job = {"type": "unique.test", "args": [self.queue], "queue": self.queue, "unique": {"keys": ["args"]}}
         error = self.call("POST", "jobs/batch", {"jobs": [job, {"type": "a", "args": [], "queue": self.queue}, job]}, expect=409).error

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workflows over HTTP."""
 
-from gateways import OnGateway
+from gateways import OnGateway, eventually
 
 
 class Workflows(OnGateway):
@@ -70,6 +70,25 @@ class Workflows(OnGateway):
         self.assertEqual({key: found["errors"][0][key] for key in ("job_id", "code", "message", "attempt")},
                          {"job_id": failed["id"], "code": "boom", "message": "no", "attempt": 1})
         self.assertEqual([step["state"] for step in found["steps"]], ["completed", "failed", "cancelled"])
+
+    def test_a_workflow_that_failed_goes_on_to_say_by_what(self):
+        retry = {"max_attempts": 1, "on_exhaustion": "dead_letter"}
+        made = self.create({"type": "chain", "steps": [self.step("a", options={"queue": self.queue, "retry": retry}), self.step("b")]})
+        id = made.json["id"]
+        failed = self.run_one(fail=True)["id"]
+        self.assertEqual((self.look(id)["failed_step_index"], self.look(id)["errors"][0]["code"]), (0, "boom"))
+        self.call("POST", f"dead-letter/{failed}/retry", expect=200)
+        self.assertEqual(self.run_one()["id"], failed)
+        now = self.look(id)
+        self.assertEqual((now["state"], now["steps"][0]["state"], now["failed_job_ids"]), ("failed", "failed", [failed]))
+        self.assertIn("retried since", now["errors"][0]["message"])
+
+    def test_a_step_that_expired_says_so(self):
+        step = self.step("a", options={"queue": self.queue, "expires_at": "+PT1M"})
+        id = self.create({"type": "chain", "steps": [step, self.step("b")]}).json["id"]
+        self.call("POST", "test/clock", {"advance_ms": 61_000}, expect=200)
+        eventually(lambda: self.look(id)["state"] == "failed")
+        self.assertEqual(self.look(id)["errors"][0]["code"], "expired")
 
     def test_callbacks_come_once_and_see_all_results(self):
         callbacks = {name: self.step(name.replace("_", ".")) for name in ("on_complete", "on_success", "on_failure")}
@@ -220,7 +239,9 @@ class Workflows(OnGateway):
         reply = self.call("POST", "jobs", {
             "type": "order.process", "queue": self.queue, "args": [{"order_id": "ord_456"}], "priority": 1,
             "workflow": {"chain": [{"type": "payment.charge", "args": [1]}, {"type": "inventory.reserve", "args": [2]},
-                                   {"type": "shipping.schedule", "args": [3], "priority": 0}]}}, expect=201).json
+                                   {"type": "shipping.schedule", "args": [3], "priority": 0}]}}, expect=201)
+        self.assertEqual(reply.headers["Location"], "/ojs/v1/jobs/" + reply.json["job"]["id"])
+        reply = reply.json
         self.assertEqual((reply["job"]["type"], reply["job"]["priority"]), ("order.process", 1))
         self.assertEqual(reply["job"]["workflow_id"], reply["workflow"]["id"])
         found = []

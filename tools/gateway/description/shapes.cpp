@@ -19,13 +19,13 @@ constexpr Shape kShapes[] = {
     {"JobState", "= 'scheduled'|'available'|'pending'|'active'|'completed'|'retryable'|'cancelled'|'discarded'"},
     {"JobError", "code: text, type: text, message: text, retryable: boolean, details?: any, backtrace?: [text], "
                  "timeout_kind?: text, "
-                 "limit_seconds?: number, elapsed_seconds?: number, attempt: integer, occurred_at?: time"},
+                 "limit_seconds?: number, elapsed_seconds?: number, attempt: integer, occurred_at?: time, timestamp?: time"},
     {"Job", "specversion: text, id: text, type: text, queue: text, args: array|text, meta: any, priority: integer, "
             "priority_age_rate?: integer, state: JobState, attempt: integer, max_attempts: integer, "
             "timeout_ms?: integer, visibility_timeout_ms?: integer, retry: any, created_at?: time, "
             "enqueued_at?: time, scheduled_at?: text, expires_at?: text, started_at?: time, completed_at?: time, "
-            "cancelled_at?: time, discarded_at?: time, next_attempt_at?: time, retry_delay_ms?: integer, "
-            "previous_state?: JobState, discard_reason?: text, dead_letter?: boolean, progress?: number, "
+            "cancelled_at?: time, discarded_at?: time, next_attempt_at?: time, next_retry_at?: time, "
+            "retry_delay_ms?: integer, previous_state?: JobState, discard_reason?: text, dead_letter?: boolean, progress?: number, "
             "progress_message?: text, progress_data?: any, progress_at?: time, last_checkpoint?: any, "
             "result?: any, result_stored_at?: time, result_expires_at?: time, result_size_bytes?: integer, "
             "result_pruned?: boolean, worker_id?: text, workflow_id?: text, cron_name?: text, "
@@ -75,13 +75,15 @@ constexpr Shape kShapes[] = {
               "visibility_timeout_ms?: integer|text, wait_ms?: integer|text, "
               "strategy?: 'strict'|'weighted'|'round-robin', weights?: {integer}"},
     {"FetchedJobs", "jobs: [Job]"},
-    {"Ack", "job_id: text, worker_id?: text, result?: any"},
+    {"JobAck", "worker_id?: text, result?: any"},
+    {"Ack", "job_id: text, +JobAck"},
     {"Acked", "acknowledged: boolean, id: text, job_id: text, state: 'completed', completed_at: time"},
-    {"Nack", "job_id: text, worker_id?: text, requeue?: boolean, error?: Failure"},
+    {"JobNack", "worker_id?: text, requeue?: boolean, error?: Failure"},
+    {"Nack", "job_id: text, +JobNack"},
     {"Failure", "code?: text, message: text, type?: text, details?: any, backtrace?: [text], retryable?: boolean, "
                 "rate_limit_until?: time"},
     {"Nacked", "id: text, job_id: text, state: JobState, attempt: integer, max_attempts: integer, "
-               "next_attempt_at?: time, retry_delay_ms?: integer, discarded_at?: time, completed_at?: time"},
+               "next_attempt_at?: time, next_retry_at?: time, retry_delay_ms?: integer, discarded_at?: time, completed_at?: time"},
     {"Heartbeat", "worker_id: text, active_jobs?: [text]|integer, active_job_ids?: [text], job_id?: text, "
                   "visibility_timeout_ms?: integer|text, shutdown?: boolean, pool?: text, "
                   "state?: 'running'|'quiet'|'terminate'|'drain'|'draining'|'shutting_down', "
@@ -132,12 +134,18 @@ constexpr Shape kShapes[] = {
                  "rate_limit?: object, max_size?: integer, max_size_bytes?: integer|text, overflow_policy?: text, "
                  "retention?: QueueRetention, config?: SetQueue"},
     {"NewQueue", "name: text, +SetQueue"},
-    {"CreatedQueue", "queue: Queue, +Queue"},
-    {"QueueAndPolicy", "+Queue, +QueuePolicy"},
+    {"QueueConfig", "config: QueueSettings"},
+    {"QueueSettings", "+QueueConfiguration, max_size?: integer, overflow_policy?: text"},
+    {"NewlyMade", "+Queue, +QueueConfig"},
+    {"CreatedQueue", "queue: NewlyMade, +NewlyMade"},
+    {"QueueAndPolicy", "+Queue, +QueuePolicy, +QueueConfig"},
     {"ShownQueue", "queue: QueueAndPolicy, +QueueAndPolicy"},
     {"QueueList", "queues: [Queue], total: integer, pagination: Slice"},
-    {"QueueNumbers", "queue: text, +Queue"},
-    {"QueueStats", "queue: Queue|text, stats: QueueNumbers, computed_at: time, +Queue?"},
+    {"QueuePace", "completed_last_hour?: integer, failed_last_hour?: integer, avg_duration_ms?: integer, "
+                  "avg_wait_ms?: integer, throughput_per_second?: number"},
+    {"PacedQueue", "+Queue, +QueuePace"},
+    {"QueueNumbers", "queue: text, +PacedQueue"},
+    {"QueueStats", "queue: PacedQueue|text, stats: QueueNumbers, computed_at: time, +PacedQueue?"},
     {"PausedQueue", "queue?: Queue, name: text, paused: boolean, status?: text, paused_at?: time, resumed_at?: time"},
     {"QueueDeletion", "strategy?: 'reject'|'discard'"},
     {"DeletedQueue", "deleted: boolean, queue: text, name: text, strategy: text, jobs_affected: integer, "
@@ -165,10 +173,13 @@ constexpr Shape kShapes[] = {
     {"Retried", "retried: integer, matched: integer, skipped: integer"},
     {"Dropped", "purged: integer, matched: integer, skipped: integer"},
     {"DeletedJob", "deleted: boolean, job_id: text"},
+    {"DeadTimes", "created_at: time, discarded_at: time"},
+    {"DeadJob", "+Job, metadata: DeadTimes"},
+    {"DeadLetter", "job: DeadJob, +DeadJob"},
 
     // Events
     {"Event", "specversion: text, id: text, type: text, source: text, time: time, subject?: text, data: object, ..."},
-    {"EventSlice", "total: integer, limit: integer, has_more: boolean, next_cursor: text"},
+    {"EventSlice", "total?: integer, limit: integer, has_more: boolean, next_cursor?: text"},
     {"EventList", "events: [Event], items: [Event], cursor: text, has_more: boolean, pagination: EventSlice"},
 
     // Crons and workflows
@@ -207,8 +218,8 @@ constexpr Shape kShapes[] = {
     {"WorkflowList", "workflows: [Workflow], items: [Workflow], total: integer, pagination: Slice"},
 
     // Limits, pools, tenants, schemas
-    {"LimitSettings", "key?: text, concurrency?: integer, rate?: integer|object, period?: text, "
-                      "max_per_second?: number, throttle?: object, on_limit?: 'wait'|'reschedule'|'drop', "
+    {"LimitSettings", "key?: text, concurrency?: integer|null, rate?: integer|object|null, period?: text, "
+                      "max_per_second?: number, throttle?: object|null, on_limit?: 'wait'|'reschedule'|'drop'|null, "
                       "expires_at?: time|null"},
     {"LimitUse", "limit?: integer, available?: integer, active: integer"},
     {"Rate", "limit: integer, period: text, window: 'sliding'|'fixed', current_count: integer, "
@@ -218,6 +229,7 @@ constexpr Shape kShapes[] = {
               "on_limit: 'wait'|'reschedule'|'drop', override: boolean, expires_at?: time, active_count: integer, waiting_count: integer, "
               "exceeded_total: integer, released_total: integer, dropped_total: integer"},
     {"LimitPage", "items: [Limit], pagination: Page, rate_limits: [Limit]"},
+    {"LimitList", "items: [Limit], total?: integer, pagination: Slice|Page, rate_limits: [Limit]"},
     {"PoolSettings", "name?: text, id?: text, queues: [text|object], strategy?: text, concurrency?: integer|null, "
                      "weights?: {integer}, isolated?: boolean, starvation_prevention?: object"},
     {"Prevention", "enabled: boolean, rotation_interval: text, min_dispatch_ratio: number"},
@@ -230,7 +242,7 @@ constexpr Shape kShapes[] = {
                         "active_jobs: integer, dispatched?: integer, starved?: integer"},
     {"SchedulingWindow", "queues: [QueueScheduling], window: text"},
     {"SchedulingStats", "+SchedulingWindow, stats: SchedulingWindow, strategy: text"},
-    {"TenantLimits", "max_queue_depth?: integer|null, reason?: text, limits?: TenantLimits"},
+    {"TenantLimits", "max_queue_depth?: integer|null, max_concurrency?: integer|null, reason?: text, limits?: TenantLimits"},
     {"TenantShare", "limits?: TenantLimits, fairness_weight?: integer|null"},
     {"SetTenantLimits", "max_queue_depth?: integer, max_concurrency?: integer"},
     {"TenantThroughput", "processed_per_minute: integer, enqueued_per_minute: integer"},
@@ -286,12 +298,12 @@ constexpr Shape kShapes[] = {
     {"Health", "status: 'ok'|'degraded', version: text, uptime_seconds: integer, backend: BackendHealth, "
                "queues: QueueTotals, workers: WorkerTotals"},
     {"BackendHealth", "type: 'shm', status: 'ok'|'degraded', latency_ms: number, error?: text"},
-    {"QueueTotals", "total: integer, paused: integer"},
-    {"WorkerTotals", "total: integer, active: integer, stale: integer"},
+    {"QueueTotals", "total: integer, active: integer, paused: integer"},
+    {"WorkerTotals", "total: integer, active: integer, connected: integer, stale: integer"},
     {"Ready", "status: 'ready'"},
     {"Manifest", "specversion: text, ojs_version: text, implementation: object, conformance_level: integer, "
                  "conformance_tier: text, protocols: [text], backend: text, delivery: text, "
-                 "unique_job_strength: text, capabilities: {boolean}, extensions: object, endpoints: {text}, "
+                 "unique_job_strength: text, unique_job_mechanism: text, event_delivery: text, capabilities: {boolean}, extensions: object, endpoints: {text}, "
                  "priority: object, queue_strategies: [text]"},
     {"Description", "openapi: text, info: object, paths: object, components: object"},
     {"Reset", "reset: boolean, cancelled: integer, dropped: integer"},

@@ -53,6 +53,35 @@ std::string queue_text(const QueueInfo& queue) {
   });
 }
 
+namespace {
+
+void write_limit(json::ObjectWriter& writer, const LimitInfo& limit) {
+  if (limit.limit.concurrency) writer.number("concurrency", std::int64_t{*limit.limit.concurrency});
+  if (limit.limit.rate == 0) return;
+  json::ObjectWriter rate(writer.open("rate_limit"));
+  rate.number("limit", std::int64_t{limit.limit.rate});
+  rate.text("period", print_duration(limit.limit.rate_period_ms));
+  rate.close();
+}
+
+}  // namespace
+
+std::string settings_text(Desk& desk, const QueueInfo& queue) {
+  return joined(print_queue_policy(queue), object([&](json::ObjectWriter& writer) {
+                  const auto limit = desk.observer.limit("queue:" + queue.name);
+                  if (limit) write_limit(writer, *limit);
+                }));
+}
+
+std::string config_text(Desk& desk, const QueueInfo& queue) {
+  const std::string bound = object([&](json::ObjectWriter& writer) {
+    if (queue.max_depth == 0) return;
+    count(writer, "max_size", queue.max_depth);
+    writer.text("overflow_policy", strategy_name(queue.strategy));
+  });
+  return "{\"config\":" + joined(settings_text(desk, queue), bound) + "}";
+}
+
 QueueInfo queue_of(Desk& desk, const std::string& name) {
   auto queue = desk.observer.queue(name);
   if (!queue && queue.code() == Code::kNotFound) throw not_found("queue", name);
@@ -97,10 +126,14 @@ void narrow_to(Desk& desk, const std::string& tenant, QueueInfo& queue) {
 
 }  // namespace
 
-QueueInfo queue_seen(Desk& desk, const Request& request) {
-  QueueInfo queue = queue_of(desk, request.names[0]);
+void narrow_to_tenant(Desk& desk, const Request& request, QueueInfo& queue) {
   if (const std::string tenant(request.header("x-ojs-tenant")); !tenant.empty())
     narrow_to(desk, tenant, queue);
+}
+
+QueueInfo queue_seen(Desk& desk, const Request& request) {
+  QueueInfo queue = queue_of(desk, request.names[0]);
+  narrow_to_tenant(desk, request, queue);
   return queue;
 }
 
@@ -127,6 +160,16 @@ struct NewSettings {
   void read_limit(const Body& body);
 };
 
+/// What ojs-queue-config offers and no queue here has.
+constexpr std::string_view kUnsupported[] = {
+    "dead_letter_queue", "dead_letter_ttl",      "dead_letter_max_size", "visibility_timeout",
+    "default_timeout",   "default_retry",        "default_priority",     "allowed_job_types",
+    "producers",         "visibility_timeout_ms"};
+
+bool among(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 std::string member_text(std::string_view name, std::string_view value) {
   return object([&](json::ObjectWriter& writer) { writer.value(name, value); });
 }
@@ -146,6 +189,8 @@ void NewSettings::read_limit(const Body& body) {
 
 void NewSettings::read(const Body& body) {
   for (const json::Member& member : body.members()) {
+    if (among(kUnsupported, member.name))
+      throw unsupported(member.name + " of a queue is not supported; say it with each job");
     if (member.name == "config") {
       if (const auto config = body.object("config")) read(*config);
     } else if (member.name == "concurrency") {

@@ -82,6 +82,7 @@ Reply create_workflow(Desk& desk, const WorkflowSpec& spec, bool first_job) {
   }
   const WorkflowStep* first = first_job_of(workflow.root);
   const auto job = desk.observer.get(first == nullptr ? "" : first->job_id);
+  if (job) reply.headers.back().second = "/ojs/v1/jobs/" + job->id;
   reply.body = "{\"workflow\":" + text + "}";
   if (job) reply.body = joined("{\"job\":" + job_text(desk, *job) + "}", reply.body);
   return reply;

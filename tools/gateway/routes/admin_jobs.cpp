@@ -86,39 +86,6 @@ std::string item_text(Desk& desk, const JobInfo& job, bool unique) {
                 }));
 }
 
-JobOrder order_asked(const Request& request) {
-  const std::string* sort = request.asked("sort");
-  if (sort == nullptr || *sort == "created_at") return JobOrder::kCreated;
-  if (*sort == "scheduled_at") return JobOrder::kScheduled;
-  if (*sort == "priority") return JobOrder::kPriority;
-  throw invalid_request("sort must be created_at, scheduled_at or priority", "sort");
-}
-
-bool falls_asked(const Request& request) {
-  const std::string* order = request.asked("order");
-  if (order != nullptr && *order != "asc" && *order != "desc")
-    throw invalid_request("order must be asc or desc", "order");
-  return order == nullptr || *order == "desc";
-}
-
-/// A cursor is where a page ended, "MS.ID" of its last job: what is enqueued meanwhile moves nothing.
-std::string cursor_of(const JobInfo& job) {
-  return std::to_string(job.created_at_ms) + "." + job.id;
-}
-
-/// In lists by time of creation.
-std::pair<std::uint64_t, std::string> place_of(const std::string& cursor, JobOrder order) {
-  if (order != JobOrder::kCreated)
-    throw invalid_request("a cursor goes with sort=created_at", "cursor");
-  const std::size_t dot = cursor.find('.');
-  std::uint64_t ms = 0;
-  const auto read =
-      std::from_chars(cursor.data(), cursor.data() + std::min(dot, cursor.size()), ms);
-  if (dot == std::string::npos || read.ec != std::errc())
-    throw invalid_request("cursor must be a next_cursor that a list has given", "cursor");
-  return {ms, cursor.substr(dot + 1)};
-}
-
 Reply list_chosen(Desk& desk, const Request& request, const Choice& choice) {
   const Page page = Page::of(request);
   JobPageRequest wanted = choice.request();
@@ -128,7 +95,9 @@ Reply list_chosen(Desk& desk, const Request& request, const Choice& choice) {
   wanted.limit = page.per_page;
   if (const std::string* cursor = request.asked("cursor")) {
     if (page.page != 1) throw invalid_request("a list has either a cursor or a page", "cursor");
-    wanted.behind = place_of(*cursor, wanted.order);
+    if (wanted.order != JobOrder::kCreated)
+      throw invalid_request("a cursor goes with sort=created_at", "cursor");
+    wanted.behind = place_of(*cursor);
   }
   const JobPage found = desk.observer.page(wanted);
   const std::string items = joined_texts(

@@ -18,7 +18,8 @@
 namespace ojs_shm::gateway {
 namespace {
 
-std::string summary_text(const QueueInfo& queue, double dispatched_per_minute) {
+std::string summary_text(Desk& desk, const QueueInfo& queue) {
+  const QueuePace::Ended ended = desk.hall.stats().pace().of(queue, desk.now_ms()).minute;
   return object([&](json::ObjectWriter& writer) {
     writer.text("name", queue.name);
     writer.text("state", status_of(queue));
@@ -28,49 +29,34 @@ std::string summary_text(const QueueInfo& queue, double dispatched_per_minute) {
     writer.boolean("paused", queue.paused);
     writer.number("depth", static_cast<std::int64_t>(queue.depth));
     json::ObjectWriter throughput(writer.open("throughput"));
-    throughput.number("processed_per_minute", dispatched_per_minute);
+    throughput.number("processed_per_minute", static_cast<std::int64_t>(ended.completed));
+    throughput.number("failed_per_minute", static_cast<std::int64_t>(ended.failed));
     throughput.close();
     write_created(writer, queue);
   });
 }
 
 std::string detail_text(Desk& desk, const QueueInfo& queue) {
-  const std::string configuration =
-      joined(print_queue_policy(queue), object([&](json::ObjectWriter& writer) {
-               const auto limit = desk.observer.limit("queue:" + queue.name);
-               if (!limit) return;
-               if (limit->limit.concurrency)
-                 writer.number("concurrency", std::int64_t{*limit->limit.concurrency});
-               if (limit->limit.rate != 0) {
-                 json::ObjectWriter rate(writer.open("rate_limit"));
-                 rate.number("limit", std::int64_t{limit->limit.rate});
-                 rate.text("period", print_duration(limit->limit.rate_period_ms));
-                 rate.close();
-               }
-             }));
   const std::string more = object([&](json::ObjectWriter& writer) {
-    writer.value("configuration", configuration);
+    writer.value("configuration", settings_text(desk, queue));
     if (queue.oldest_age_ms != 0)
       writer.text("oldest_available_at", print_timestamp(desk.now_ms() - queue.oldest_age_ms));
     else
       writer.value("oldest_available_at", "null");
   });
   // The policy stands at the top as well, as it was sent.
-  return joined(joined(summary_text(queue, 0), more), print_queue_policy(queue));
+  return joined(joined(summary_text(desk, queue), more), print_queue_policy(queue));
 }
 
 Reply list(Desk& desk, const Request& request) {
-  const SchedulingStats scheduling = desk.observer.scheduling_stats();
-  return ok(Page::of(request).list(desk.observer.queues(), [&](const QueueInfo& queue) {
-    double dispatched = 0;
-    for (const QueueScheduling& each : scheduling.queues)
-      if (each.queue == queue.name) dispatched = static_cast<double>(each.dispatch_count_1m);
-    return summary_text(queue, dispatched);
+  return ok(Page::of(request).list(desk.observer.queues(), [&](QueueInfo queue) {
+    narrow_to_tenant(desk, request, queue);
+    return summary_text(desk, queue);
   }));
 }
 
 Reply get(Desk& desk, const Request& request) {
-  return ok(detail_text(desk, queue_of(desk, request.names[0])));
+  return ok(detail_text(desk, queue_seen(desk, request)));
 }
 
 Reply configure(Desk& desk, const Request& request) {

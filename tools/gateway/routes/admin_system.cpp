@@ -21,7 +21,6 @@ void count(json::ObjectWriter& writer, std::string_view name, std::uint64_t numb
 
 Reply stats(Desk& desk, const Request&) {
   const auto census = desk.hall.census(desk.observer);
-  const SchedulingStats scheduling = desk.observer.scheduling_stats();
   std::uint64_t by_state[8] = {}, completed = 0, discarded = 0, cancelled = 0, dead = 0;
   for (const QueueCensus& each : census->queues) {
     const QueueInfo& queue = each.info;
@@ -31,9 +30,7 @@ Reply stats(Desk& desk, const Request&) {
     cancelled += queue.cancelled_total;
     dead += queue.dead_letters;
   }
-  std::uint64_t dispatched = 0;
-  for (const QueueScheduling& each : scheduling.queues) dispatched += each.dispatch_count_1m;
-  const std::uint64_t failed = desk.hall.stats().discarded_within_minute(*census);
+  const QueuePace::Ended ended = desk.hall.stats().within_minute(*census);
   const std::uint64_t up = desk.now_ms() - std::min(desk.now_ms(), desk.hall.started_at_ms);
   return ok(object([&](json::ObjectWriter& writer) {
     count(writer, "queues", census->queues.size());
@@ -48,8 +45,8 @@ Reply stats(Desk& desk, const Request&) {
     count(jobs, "dead", dead);
     jobs.close();
     json::ObjectWriter throughput(writer.open("throughput"));
-    count(throughput, "processed_per_minute", dispatched);
-    count(throughput, "failed_per_minute", failed);
+    count(throughput, "processed_per_minute", ended.completed);
+    count(throughput, "failed_per_minute", ended.failed);
     throughput.close();
     count(writer, "uptime_seconds", up / 1000);
   }));

@@ -25,14 +25,14 @@ constexpr std::uint64_t kMinuteMs = 60'000;
 struct Tally {
   std::string tenant;
   std::uint64_t by_state[8] = {};
-  std::uint64_t enqueued_1m = 0, begun_1m = 0;
+  std::uint64_t enqueued_1m = 0, done_1m = 0;
   std::map<std::string, std::uint64_t> depths = {};  ///< by queue
 
   void add(const JobInfo& job, std::uint64_t now_ms) {
     ++by_state[static_cast<std::size_t>(job.state)];
     if (!is_terminal(job.state) && job.state != State::kActive) ++depths[job.queue];
     enqueued_1m += job.created_at_ms + kMinuteMs > now_ms ? 1 : 0;
-    begun_1m += job.started_at_ms + kMinuteMs > now_ms ? 1 : 0;
+    done_1m += job.completed_at_ms + kMinuteMs > now_ms ? 1 : 0;
   }
   std::uint64_t total() const {
     return std::accumulate(std::begin(by_state), std::end(by_state), 0ULL);
@@ -130,7 +130,7 @@ std::string tenant_text(const Tally& tally) {
       count(jobs, state_name(static_cast<State>(state)), tally.by_state[state]);
     jobs.close();
     json::ObjectWriter throughput(writer.open("throughput"));
-    count(throughput, "processed_per_minute", tally.begun_1m);
+    count(throughput, "processed_per_minute", tally.done_1m);
     count(throughput, "enqueued_per_minute", tally.enqueued_1m);
     throughput.close();
   });
@@ -164,21 +164,28 @@ Reply stats(Desk& desk, const Request& request) { return shown(desk, request.nam
 
 /// What a request sets: a missing member stays as it is, null takes it away.
 struct Change {
-  bool sets_depth = false, sets_weight = false;
-  std::optional<std::uint32_t> max_depth = {}, weight = {};
+  bool sets_depth = false, sets_concurrency = false, sets_weight = false;
+  std::optional<std::uint32_t> max_depth = {}, max_concurrency = {}, weight = {};
 };
 
-constexpr std::uint32_t kLargestDepth = 16'777'215, kLargestWeight = 1000;
+constexpr std::uint32_t kLargestDepth = 16'777'215, kLargestConcurrency = 8192,
+                        kLargestWeight = 1000;
 
 /// What the specification offers beyond that is refused by its name: the segment would not keep to it.
 void read_limits(const Body& limits, Change& change) {
   for (const json::Member& member : limits.members()) {
     if (member.name == "reason") continue;  // a note of the operator
-    if (member.name != "max_queue_depth")
-      throw unsupported("of a tenant's limits only max_queue_depth is kept here, not " +
-                        member.name.substr(0, 64));
-    change.sets_depth = true;
-    change.max_depth = limits.whole("max_queue_depth", 0, kLargestDepth);
+    if (member.name == "max_queue_depth") {
+      change.sets_depth = true;
+      change.max_depth = limits.whole("max_queue_depth", 0, kLargestDepth);
+    } else if (member.name == "max_concurrency") {
+      change.sets_concurrency = true;
+      change.max_concurrency = limits.whole("max_concurrency", 1, kLargestConcurrency);
+    } else {
+      throw unsupported(
+          "a tenant has the limits max_queue_depth and max_concurrency here, and no " +
+          member.name.substr(0, 64));
+    }
   }
 }
 
@@ -226,10 +233,34 @@ const std::string& named_tenant(const Request& request) {
   return request.names[0];
 }
 
+/// The limit `tenant:ID`, whose other rules stay.
+void set_concurrency(Desk& desk, const std::string& tenant, const Change& change) {
+  const std::string key = "tenant:" + tenant;
+  const auto there = desk.observer.limit(key);
+  RateLimit limit = there ? there->limit : RateLimit();
+  limit.concurrency = change.max_concurrency;
+  const bool limits_nothing = !limit.concurrency && limit.rate == 0 && limit.throttle == 0;
+  if (!limits_nothing)
+    must(desk.admin.set_limit(key, limit));
+  else if (there)
+    must(desk.admin.clear_limit(key));
+  desk.hall.jobs_came();
+}
+
+/// In each queue that there is; where there is none, in the one that jobs go to by themselves.
+void set_in_queues(Desk& desk, const std::string& tenant, const Change& change) {
+  std::vector<QueueInfo> queues = desk.observer.queues();
+  if (queues.empty()) queues.emplace_back().name = "default";
+  for (const QueueInfo& queue : queues)
+    must(desk.admin.set_queue(queue.name, with_share(queue, tenant, change)));
+}
+
 Reply set_share(Desk& desk, const Request& request, const Change& change) {
   const std::string& tenant = named_tenant(request);
-  for (const QueueInfo& queue : desk.observer.queues())
-    must(desk.admin.set_queue(queue.name, with_share(queue, tenant, change)));
+  if (const std::string_view own = request.header("x-ojs-tenant"); !own.empty() && own != tenant)
+    throw not_found("tenant", tenant);
+  if (change.sets_depth || change.sets_weight) set_in_queues(desk, tenant, change);
+  if (change.sets_concurrency) set_concurrency(desk, tenant, change);
   return get(desk, request);
 }
 

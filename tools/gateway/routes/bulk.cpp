@@ -161,6 +161,15 @@ void place_as_stored(Desk& desk, const Receipt* receipt, std::vector<Entry>& ent
   }
 }
 
+/// Whether a refusal of all is for the sake of this job: by its index, or by its queue.
+bool is_to_blame(const Fault& fault, std::size_t index, const Envelope& envelope) {
+  for (const auto& [name, value] : fault.details)
+    if (name == "index") return value == std::to_string(index);
+  for (const auto& [name, value] : fault.members)
+    if (name == "queue") return value == quoted(envelope.queue);
+  return true;
+}
+
 /// All or none. What failed for another's sake says so.
 asio::awaitable<void> put_all(Desk& desk, std::vector<Entry>& entries, Visit& visit,
                               const Receipt* receipt) {
@@ -181,11 +190,11 @@ asio::awaitable<void> put_all(Desk& desk, std::vector<Entry>& entries, Visit& vi
   try {
     const auto placed = co_await put(desk, specs, envelopes, std::chrono::milliseconds(0), visit);
     for (std::size_t i = 0; i < placed.size(); ++i) entries[i].placed = placed[i];
-  } catch (const Fault& fault) {  // a refusal of a queue is one of all its jobs
+  } catch (const Fault& fault) {
     if (receipt != nullptr && all_were_stored(desk, receipt, entries))
-      place_as_stored(desk, receipt, entries);
-    else
-      for (Entry& entry : entries) entry.failed = fault;
+      co_return place_as_stored(desk, receipt, entries);
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      entries[i].failed = is_to_blame(fault, i, *entries[i].envelope) ? fault : another;
   }
 }
 

@@ -8,7 +8,6 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "tools/gateway/intake/body.hpp"
@@ -89,22 +88,13 @@ Choice read_choice(const Request& request, const Body& filter, const Change& cha
           .meta = filter.object("meta")};
 }
 
-/// Receipts are chosen by the name of their queue alone.
 std::vector<std::string> chosen(Desk& desk, Choice choice) {
   std::vector<std::string> ids;
   const bool looks_inside = choice.meta || choice.before != ~0ULL || choice.after != 0;
   for (const State state : choice.states) {
     choice.wanted.state = state;
-    std::set<std::string> receipts;
-    if (choice.wanted.queue.empty() && state == State::kPending) {
-      JobFilter kept = choice.wanted;
-      kept.queue = Receipt::kQueue;
-      for (BriefJob& brief : desk.observer.brief_list({.filter = kept}))
-        receipts.insert(std::move(brief.id));
-    }
     for (const BriefJob& brief :
          desk.observer.brief_list({.filter = choice.wanted, .falls = false})) {
-      if (receipts.contains(brief.id)) continue;
       if (looks_inside) {
         const auto job = desk.observer.get(brief.id);
         if (!job || job->enqueued_at_ms >= choice.before || job->enqueued_at_ms < choice.after ||
@@ -216,17 +206,16 @@ Reply change_each(Desk& desk, const Request& request, const Change& change) {
 
 /// An active job is left to its worker.
 Reply cancel(Desk& desk, const Request& request) {
-  return change_each(
-      desk, request,
-      {.kind = BulkKind::kCancel,
-       .operation = "cancel",
-       .done = "cancelled",
-       .states = {State::kAvailable, State::kScheduled, State::kRetryable, State::kPending},
-       .unless_said = {State::kAvailable, State::kScheduled},
-       .act = [&](const std::string& id, State) -> Status {
-         const auto done = desk.producer().cancel(id);
-         return done ? Status() : Status(done.error());
-       }});
+  return change_each(desk, request,
+                     {.kind = BulkKind::kCancel,
+                      .operation = "cancel",
+                      .done = "cancelled",
+                      .states = {State::kAvailable, State::kScheduled, State::kRetryable},
+                      .unless_said = {State::kAvailable, State::kScheduled},
+                      .act = [&](const std::string& id, State) -> Status {
+                        const auto done = desk.producer().cancel(id);
+                        return done ? Status() : Status(done.error());
+                      }});
 }
 
 Reply retry(Desk& desk, const Request& request) {
@@ -234,7 +223,7 @@ Reply retry(Desk& desk, const Request& request) {
                      {.kind = BulkKind::kRetry,
                       .operation = "retry",
                       .done = "retried",
-                      .states = {State::kDiscarded, State::kCancelled, State::kRetryable},
+                      .states = {State::kDiscarded, State::kRetryable},
                       .unless_said = {State::kDiscarded, State::kRetryable},
                       .act = [&](const std::string& id, State state) {
                         return state == State::kRetryable ? desk.producer().promote(id)

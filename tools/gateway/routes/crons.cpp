@@ -139,13 +139,9 @@ Reply list(Desk& desk, const Request& request) {
     return (enabled != nullptr && cron.enabled != (*enabled == "true")) ||
            (!tenant.empty() && tenant_of(cron.job.extra) != tenant);
   });
-  const Slice slice = Slice::of(request, kMostCrons);
-  std::string body = slice.list("crons", crons, print_cron);
-  for (const std::string_view name : {"cron_jobs", "items"}) {
-    const std::string same = slice.list(name, crons, print_cron);
-    body = joined(std::move(body), same.substr(0, same.rfind(",\"total\"")) + "}");
-  }
-  return ok(joined(std::move(body), "{\"count\":" + std::to_string(crons.size()) + "}"));
+  const std::string body =
+      Slice::of(request, kMostCrons).list({"crons", "cron_jobs", "items"}, crons, print_cron);
+  return ok(joined(body, "{\"count\":" + std::to_string(crons.size()) + "}"));
 }
 
 }  // namespace

@@ -59,29 +59,48 @@ JobFilter wanted(const Request& request) {
   return filter;
 }
 
-/// The oldest jobs first.
-JobPage some(Desk& desk, const Request& request, std::size_t offset, std::size_t limit) {
-  return desk.observer.page(
-      {.filter = wanted(request), .falls = false, .offset = offset, .limit = limit});
+/// The oldest jobs first. A type may end with a star.
+JobPageRequest some(const Request& request, std::size_t offset, std::size_t limit) {
+  JobPageRequest some{.filter = wanted(request), .falls = false, .offset = offset, .limit = limit};
+  if (some.filter.type.ends_with('*')) {
+    some.type_prefix = some.filter.type.substr(0, some.filter.type.size() - 1);
+    some.filter.type.clear();
+  }
+  return some;
 }
 
 Reply list(Desk& desk, const Request& request) {
   const Slice slice = Slice::of(request);
-  return ok(slice.list("jobs", some(desk, request, slice.offset, slice.limit),
+  JobPageRequest asked = some(request, slice.offset, slice.limit);
+  asked.behind = slice.behind;
+  return ok(slice.list({"jobs"}, desk.observer.page(asked),
                        [&](const JobInfo& job) { return job_text(desk, job); }));
 }
 
+/// With the order and the sorting of a list of jobs. Source: ojs-admin-api 11.1.
 Reply list_for_admin(Desk& desk, const Request& request) {
   const Page page = Page::of(request);
-  return ok(page.list(some(desk, request, page.begin(), page.per_page),
+  JobPageRequest asked = some(request, page.begin(), page.per_page);
+  asked.order = order_asked(request);
+  if (request.asked("order") != nullptr) asked.falls = falls_asked(request);
+  return ok(page.list(desk.observer.page(asked),
                       [&](const JobInfo& job) { return job_text(desk, job); }));
+}
+
+JobInfo dead_letter_of(Desk& desk, const Request& request) {
+  try {
+    return job_of(desk, request, request.names[0]);
+  } catch (Fault& fault) {  // that it was there once stays said
+    fault.details.front() = {"resource_type", quoted("dead_letter_job")};
+    throw;
+  }
 }
 
 Reply retry(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
   if (Body(request).raw("override"))
     throw unsupported("a dead letter is retried as it is; enqueue a new job to change it");
-  job_of(desk, request, id);
+  dead_letter_of(desk, request);
   must_from("discarded", desk.admin.retry_dead(id), id);
   desk.hall.jobs_came();
   const std::string change = object([&](json::ObjectWriter& writer) {
@@ -92,7 +111,7 @@ Reply retry(Desk& desk, const Request& request) {
 
 Reply remove(Desk& desk, const Request& request) {
   const std::string& id = request.names[0];
-  job_of(desk, request, id);
+  dead_letter_of(desk, request);
   must_from("discarded", desk.admin.drop_dead(id), id);
   return ok(object([&](json::ObjectWriter& writer) {
     writer.boolean("deleted", true);
@@ -157,9 +176,10 @@ Reply set_retention(Desk& desk, const Request& request) {
   if (const auto age = body.text("max_age")) {
     const ParsedMs parsed = parse_duration(*age);
     if (!parsed) throw no_duration("max_age", parsed.fault, "a duration such as P180D");
+    if (parsed.ms <= 0) throw invalid_request("max_age must be longer than nothing", "max_age");
     wanted.max_age_ms = static_cast<std::uint64_t>(parsed.ms);
   }
-  if (const auto most = body.whole("max_count", 0, kMostDeadLetters)) wanted.max_count = *most;
+  if (const auto most = body.whole("max_count", 1, kMostDeadLetters)) wanted.max_count = *most;
   if (unlimited("max_age")) wanted.max_age_ms = 0;
   if (unlimited("max_count")) wanted.max_count = 0;
   if (!wanted.max_age_ms && !wanted.max_count)
@@ -169,9 +189,15 @@ Reply set_retention(Desk& desk, const Request& request) {
 }
 
 Reply get_one(Desk& desk, const Request& request) {
-  const JobInfo job = job_of(desk, request, request.names[0]);
-  if (!job.dead_letter) throw not_found("dead_letter", request.names[0]);
-  return ok(wrapped_and_flat("job", job_text(desk, job)));
+  const JobInfo job = dead_letter_of(desk, request);
+  if (!job.dead_letter) throw not_found("dead_letter_job", request.names[0]);
+  const std::string times = object([&](json::ObjectWriter& writer) {
+    json::ObjectWriter metadata(writer.open("metadata"));  // ojs-dead-letter 9.2
+    metadata.text("created_at", print_timestamp(job.created_at_ms));
+    metadata.text("discarded_at", print_timestamp(job.discarded_at_ms));
+    metadata.close();
+  });
+  return ok(wrapped_and_flat("job", joined(job_text(desk, job), times)));
 }
 
 /// What query and body choose: {"filter": {...}}, or the same at the top. What says nothing is refused,
@@ -184,6 +210,8 @@ JobFilter chosen(const Request& request) {
   for (const auto& [name, value] : request.query)
     if (name != "confirm") check(name, value);
   const Body body(request);
+  if (body.flag("confirm") == false)
+    throw invalid_request("nothing is done with \"confirm\": false", "confirm");
   JobFilter filter = wanted(request);
   const auto take = [&](const Body& from, bool is_filter) {
     for (const json::Member& member : from.members()) {
@@ -239,14 +267,14 @@ std::span<const Route> dead_letter_routes() {
       {"GET", "/ojs/v1/admin/dead-letter/retention", Scope::kRead, &get_retention, {"", "Retention"}},
       {"PUT", "/ojs/v1/admin/dead-letter/retention", Scope::kAdmin, &set_retention, {"NewRetention", "Retention"}},
       {"DELETE", "/ojs/v1/dead-letter", Scope::kAdmin, &purge, {"SomeDeadLetters", "Dropped"}, Pace::kSlow},
-      {"GET", "/ojs/v1/dead-letter/{id}", Scope::kRead, &get_one, {"", "ShownJob"}},
+      {"GET", "/ojs/v1/dead-letter/{id}", Scope::kRead, &get_one, {"", "DeadLetter"}},
       {"POST", "/ojs/v1/dead-letter/{id}/retry", Scope::kWrite, &retry, {"", "ShownJob"}},
       {"DELETE", "/ojs/v1/dead-letter/{id}", Scope::kWrite, &remove, {"", "DeletedJob"}},
       {"GET", "/ojs/v1/admin/dead-letter", Scope::kRead, &list_for_admin, {"", "JobPage"}, Pace::kSlow},
       {"DELETE", "/ojs/v1/admin/dead-letter", Scope::kAdmin, &purge_for_admin, {"ConfirmedDeadLetters", "Dropped"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/dead-letter/stats", Scope::kRead, &stats, {"", "DeadLetterStats"}, Pace::kSlow},
       {"POST", "/ojs/v1/admin/dead-letter/{id}/retry", Scope::kAdmin, &retry, {"", "ShownJob"}},
-      {"GET", "/ojs/v1/admin/dead-letter/{id}", Scope::kRead, &get_one, {"", "ShownJob"}},
+      {"GET", "/ojs/v1/admin/dead-letter/{id}", Scope::kRead, &get_one, {"", "DeadLetter"}},
       {"DELETE", "/ojs/v1/admin/dead-letter/{id}", Scope::kAdmin, &remove_for_admin},
   };
   // clang-format on

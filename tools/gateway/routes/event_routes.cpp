@@ -71,10 +71,12 @@ Reply list(Desk& desk, const Request& request) {
     writer.boolean("has_more", history.more);
     writer.value("items", events);
     json::ObjectWriter pagination(writer.open("pagination"));
-    pagination.number("total", static_cast<std::int64_t>(history.events.size()));
+    // how many more there are, nobody has counted
+    if (after.empty() && !history.more)
+      pagination.number("total", static_cast<std::int64_t>(history.events.size()));
     pagination.number("limit", static_cast<std::int64_t>(limit));
     pagination.boolean("has_more", history.more);
-    pagination.text("next_cursor", last);
+    if (history.more) pagination.text("next_cursor", last);
     pagination.close();
   }));
 }

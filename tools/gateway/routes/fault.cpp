@@ -100,7 +100,7 @@ std::string_view where_to_look(std::string_view resource) {
   static constexpr Place kPlaces[] = {
       {"job", "Check the id; finished jobs are kept until their room is needed."},
       {"workflow", "Check the id; ended workflows are kept until their room is needed."},
-      {"dead_letter", "Check the id; GET /ojs/v1/dead-letter lists dead letters."},
+      {"dead_letter_job", "Check the id; GET /ojs/v1/dead-letter lists dead letters."},
       {"queue", "Check the name; GET /ojs/v1/queues lists queues, each from its first job on."},
       {"pool", "Check the name; GET /ojs/v1/admin/pools lists pools."},
       {"rate_limit", "Check the key; GET /ojs/v1/rate-limits lists limits."},
@@ -132,11 +132,13 @@ Fault no_duration(std::string_view field, TimeFault why, std::string_view expect
 Fault not_found(std::string_view resource, std::string_view id) {
   const std::string_view shown = id.substr(0, 128);
   // What has an id is told of in the library's words, which another tenant's job must not differ from.
-  const bool has_id = resource == "job" || resource == "workflow";
-  Fault fault{.status = 404,
-              .code = "not_found",
-              .message = has_id ? fmt::format("no {} with id {}", resource, shown)
-                                : fmt::format("there is no {} '{}'", resource, shown)};
+  const bool is_dead = resource == "dead_letter_job";
+  const bool has_id = resource == "job" || resource == "workflow" || is_dead;
+  Fault fault{
+      .status = 404,
+      .code = "not_found",
+      .message = has_id ? fmt::format("no {} with id {}", is_dead ? "dead letter" : resource, shown)
+                        : fmt::format("there is no {} '{}'", resource, shown)};
   fault.details = {{"resource_type", quoted(resource)}, {"resource_id", quoted(id)}};
   fault.hint = where_to_look(resource);
   return fault;
@@ -196,6 +198,7 @@ Fault fault_of(const Error& error, std::string_view job) {
     case Code::kTooLarge:
       if (!error.subject.empty()) fault.details.emplace_back("field", quoted(error.subject));
       if (error.bound != 0) fault.details.emplace_back("max_bytes", std::to_string(error.bound));
+      if (error.depth != 0) fault.details.emplace_back("actual_bytes", std::to_string(error.depth));
       break;
     case Code::kLost:
       if (!job.empty()) fault.details.emplace_back("job_id", quoted(job));

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 
+#include "engine/rules/names.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
@@ -14,6 +15,7 @@
 #include "tools/gateway/serving/hall.hpp"
 #include "tools/metrics/negotiate.hpp"
 #include "tools/metrics/table.hpp"
+#include "worker_api/json/envelope.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -32,7 +34,8 @@ void write_workers(json::ObjectWriter& writer, const std::vector<RegisteredWorke
       workers, [](const RegisteredWorker& each) { return each.state() == "stale"; });
   json::ObjectWriter inner(writer.open("workers"));
   count(inner, "total", workers.size());
-  count(inner, "active", workers.size() - static_cast<std::size_t>(stale));
+  for (const std::string_view name : {"active", "connected"})  // also of ojs-observability 10.1
+    count(inner, name, workers.size() - static_cast<std::size_t>(stale));
   count(inner, "stale", static_cast<std::uint64_t>(stale));
   inner.close();
 }
@@ -58,10 +61,11 @@ Reply health(Desk& desk, const Request&) {
     if (!supervised) backend.text("error", "no process supervises the segment; start the broker");
     backend.close();
     json::ObjectWriter counts(writer.open("queues"));
+    const auto paused = static_cast<std::uint64_t>(
+        std::ranges::count_if(census->queues, [](const auto& each) { return each.info.paused; }));
     count(counts, "total", census->queues.size());
-    count(counts, "paused",
-          static_cast<std::uint64_t>(std::ranges::count_if(
-              census->queues, [](const auto& each) { return each.info.paused; })));
+    count(counts, "active", census->queues.size() - paused);
+    count(counts, "paused", paused);
     counts.close();
     write_workers(writer, census->registered);
   });
@@ -83,8 +87,25 @@ constexpr std::array kCapabilities = {
     std::pair("priority_aging", true)};
 constexpr std::array kExtensions = {
     "admin-api",         "backpressure",  "bulk-operations", "dead-letter", "fair-scheduling",
-    "graceful-shutdown", "multi-tenancy", "observability",   "priority",    "progress",
-    "queue-config",      "rate-limiting", "results",         "timeouts"};
+    "graceful-shutdown", "observability", "priority",        "progress",    "queue-config",
+    "rate-limiting",     "results",       "timeouts"};
+
+/// Source: ojs-payload-limits 8.1.
+void write_payload_limits(json::ObjectWriter& extensions, const Options& options) {
+  json::ObjectWriter limits(extensions.open("payload_limits"));
+  const auto number = [&](std::string_view name, std::size_t most) {
+    limits.number(name, static_cast<std::int64_t>(most));
+  };
+  number("max_envelope_bytes", options.max_body_bytes);
+  number("max_meta_bytes", kMaxMetaBytes);
+  number("max_queue_name_bytes", engine::kMaxQueueNameLength);
+  number("max_job_type_bytes", engine::kMaxTypeLength);
+  limits.value("supported_compression", "[]");
+  limits.boolean("external_references", false);
+  limits.boolean("chunking", false);
+  limits.boolean("per_queue_limits", false);
+  limits.close();
+}
 
 Reply manifest(Desk& desk, const Request&) {
   const SegmentInfo segment = desk.observer.segment_info();
@@ -102,7 +123,9 @@ Reply manifest(Desk& desk, const Request&) {
     writer.value("protocols", "[\"http\"]");
     writer.text("backend", "shm");
     writer.text("delivery", "at-least-once");
+    writer.text("event_delivery", "best-effort");
     writer.text("unique_job_strength", "strong");
+    writer.text("unique_job_mechanism", "an index in shared memory, changed by compare-and-swap");
     json::ObjectWriter capabilities(writer.open("capabilities"));
     for (const auto& [name, has] : kCapabilities) capabilities.boolean(name, has);
     capabilities.boolean("dynamic_priority", !segment.immutable_priorities);
@@ -115,7 +138,10 @@ Reply manifest(Desk& desk, const Request&) {
                          each.text("version", "1.0.0-rc.1");
                        });
                      }));
-    extensions.value("experimental", "[]");
+    extensions.value("experimental",
+                     R"([{"name":"multi-tenancy","uri":"urn:ojs:ext:experimental:multi-tenancy",)"
+                     R"("version":"0.1.0"}])");
+    write_payload_limits(extensions, desk.hall.options());
     extensions.close();
     json::ObjectWriter endpoints(writer.open("endpoints"));
     for (const auto& [name, path] :

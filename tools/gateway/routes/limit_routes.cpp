@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Limits of keys: what jobs brought, and what an operator sets over it. Source: ojs-rate-limiting 9.
+#include <algorithm>
+
 #include "tools/gateway/intake/body.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
@@ -61,13 +63,15 @@ LimitInfo limit_of(Desk& desk, const std::string& key) {
 }
 
 Reply list(Desk& desk, const Request& request) {
-  const Page page = Page::of(request);
+  const auto limits = desk.observer.limits();
   const auto text = [now_ms = desk.now_ms()](const LimitInfo& limit) {
     return limit_text(limit, now_ms);
   };
-  const std::string items = page.list(desk.observer.limits(), text);
-  const std::string limits = array_of(desk.observer.limits(), text);
-  return ok(joined(items, "{\"rate_limits\":" + limits + "}"));
+  const Names names = {"items", "rate_limits"};
+  const bool by_page = request.asked("page") != nullptr || request.asked("per_page") != nullptr;
+  if (by_page || request.path.starts_with("/ojs/v1/admin/"))
+    return ok(Page::of(request).list(limits, text, names));
+  return ok(Slice::of(request).list(names, limits, text));
 }
 
 /// The key in the path, or that of the queue in the path (ojs-rate-limiting 7.2).
@@ -80,9 +84,33 @@ Reply get(Desk& desk, const Request& request) {
   return ok(limit_text(limit_of(desk, key_of(request)), desk.now_ms()));
 }
 
+/// An override says of some rules what they are meanwhile, and the others stay (ojs-rate-limiting 10.2).
+void keep_what_is_not_named(Desk& desk, const std::string& key, const Body& body,
+                            RateLimit& limit) {
+  const auto there = desk.observer.limit(key);
+  if (!there) return;
+  const auto names = [&](std::string_view name) {
+    return std::ranges::find(body.members(), name, &json::Member::name) != body.members().end();
+  };
+  if (!names("concurrency")) limit.concurrency = there->limit.concurrency;
+  if (!names("rate") && !names("max_per_second")) {
+    limit.rate = there->limit.rate;
+    limit.rate_period_ms = there->limit.rate_period_ms;
+    limit.sliding = there->limit.sliding;
+  }
+  if (!names("throttle")) {
+    limit.throttle = there->limit.throttle;
+    limit.throttle_period_ms = there->limit.throttle_period_ms;
+    limit.burst = there->limit.burst;
+  }
+  if (!names("on_limit")) limit.on_limit = there->limit.on_limit;
+}
+
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
-  const JobLimit limit = must(parse_limit(body.object(), true));
+  JobLimit limit = must(parse_limit(body.object(), true));
+  if (request.path.ends_with("/override"))
+    keep_what_is_not_named(desk, key_of(request), body, limit.limit);
   must(desk.admin.set_limit(key_of(request), limit.limit, limit.expires_at_ms));
   desk.hall.jobs_came();
   return get(desk, request);
@@ -104,7 +132,7 @@ Reply remove(Desk& desk, const Request& request) {
 std::span<const Route> limit_routes() {
   // clang-format off
   static const Route kRoutes[] = {
-      {"GET", "/ojs/v1/rate-limits", Scope::kRead, &list, {"", "LimitPage"}, Pace::kSlow},
+      {"GET", "/ojs/v1/rate-limits", Scope::kRead, &list, {"", "LimitList"}, Pace::kSlow},
       {"GET", "/ojs/v1/rate-limits/{key}", Scope::kRead, &get, {"", "Limit"}},
       {"PUT", "/ojs/v1/rate-limits/{key}", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},
       {"PUT", "/ojs/v1/rate-limits/{key}/override", Scope::kAdmin, &put, {"LimitSettings", "Limit"}},

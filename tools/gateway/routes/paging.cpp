@@ -8,6 +8,11 @@
 #include "tools/gateway/routes/fault.hpp"
 
 namespace ojs_shm::gateway {
+namespace {
+
+constexpr std::size_t kLastOffset = 100'000'000;
+
+}  // namespace
 
 std::size_t number_asked(const Request& request, const std::string& name, std::size_t otherwise,
                          std::size_t least, std::size_t most) {
@@ -34,6 +39,11 @@ std::vector<std::string> texts_asked(const Request& request, const std::string& 
   return texts;
 }
 
+std::string named(const Names& names, std::string_view texts) {
+  return joined_texts(
+      names, [&](std::string_view name) { return quoted(name) + ":[" + std::string(texts) + "]"; });
+}
+
 Page Page::of(const Request& request) {
   return {number_asked(request, "page", 1, 1, 1'000'000),
           number_asked(request, "per_page", 20, 1, 100)};
@@ -47,23 +57,62 @@ std::string Page::text(std::size_t total) const {
   });
 }
 
+std::string cursor_of(const JobInfo& job) {
+  return std::to_string(job.created_at_ms) + "." + job.id;
+}
+
+std::pair<std::uint64_t, std::string> place_of(const std::string& cursor) {
+  const std::size_t dot = cursor.find('.');
+  std::uint64_t ms = 0;
+  const auto read =
+      std::from_chars(cursor.data(), cursor.data() + std::min(dot, cursor.size()), ms);
+  if (dot == std::string::npos || read.ec != std::errc())
+    throw invalid_request("cursor must be a next_cursor that a list has given", "cursor");
+  return {ms, cursor.substr(dot + 1)};
+}
+
+JobOrder order_asked(const Request& request) {
+  const std::string* sort = request.asked("sort");
+  if (sort == nullptr || *sort == "created_at") return JobOrder::kCreated;
+  if (*sort == "scheduled_at") return JobOrder::kScheduled;
+  if (*sort == "priority") return JobOrder::kPriority;
+  throw invalid_request("sort must be created_at, scheduled_at or priority", "sort");
+}
+
+bool falls_asked(const Request& request) {
+  const std::string* order = request.asked("order");
+  if (order != nullptr && *order != "asc" && *order != "desc")
+    throw invalid_request("order must be asc or desc", "order");
+  return order == nullptr || *order == "desc";
+}
+
 Slice Slice::of(const Request& request, std::size_t limit, std::size_t most) {
   Slice slice{number_asked(request, "limit", limit, 1, most),
-              number_asked(request, "offset", 0, 0, 100'000'000)};
-  if (request.asked("cursor") != nullptr)
-    slice.offset = number_asked(request, "cursor", 0, 0, 100'000'000);
+              number_asked(request, "offset", 0, 0, kLastOffset)};
+  const std::string* cursor = request.asked("cursor");
+  if (cursor != nullptr && cursor->find('.') != std::string::npos)
+    slice.behind = place_of(*cursor);
+  else if (cursor != nullptr)
+    slice.offset = number_asked(request, "cursor", 0, 0, kLastOffset);
   return slice;
 }
 
-std::string Slice::text(std::size_t total) const {
-  const bool more = offset + limit < total;
+std::string Slice::text(std::size_t total, const std::string& next_cursor) const {
   return object([&](json::ObjectWriter& writer) {
     writer.number("total", static_cast<std::int64_t>(total));
     writer.number("limit", static_cast<std::int64_t>(limit));
     writer.number("offset", static_cast<std::int64_t>(offset));
-    writer.boolean("has_more", more);
-    if (more) writer.text("next_cursor", std::to_string(offset + limit));
+    writer.boolean("has_more", !next_cursor.empty());
+    if (!next_cursor.empty()) writer.text("next_cursor", next_cursor);
   });
+}
+
+std::string Slice::text(std::size_t total) const {
+  return text(total, offset + limit < total ? std::to_string(offset + limit) : "");
+}
+
+std::string Slice::text_of(const JobPage& jobs) const {
+  return text(jobs.total, jobs.more && !jobs.jobs.empty() ? cursor_of(jobs.jobs.back()) : "");
 }
 
 }  // namespace ojs_shm::gateway

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <ojs_shm/observer.hpp>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/gateway/replies/json_text.hpp"
@@ -29,6 +35,27 @@ std::string joined_texts(const Items& items, Print print) {
   return out;
 }
 
+/// The same of some of them alone.
+template <class Items, class Print>
+std::string some_texts(const Items& items, std::size_t begin, std::size_t most, Print print) {
+  const std::size_t from = std::min(begin, items.size());
+  return joined_texts(std::span(items).subspan(from, std::min(most, items.size() - from)), print);
+}
+
+/// A list goes by several names where clients know it by different ones.
+using Names = std::initializer_list<std::string_view>;
+/// "NAME":[texts] under each name.
+std::string named(const Names& names, std::string_view texts);
+
+/// Of a list of jobs by creation, a cursor is where a page ended, "MS.ID" of its last job: what comes
+/// or goes meanwhile moves nothing.
+std::string cursor_of(const JobInfo& job);
+std::pair<std::uint64_t, std::string> place_of(const std::string& cursor);
+
+/// ?sort of a list of jobs, and whether ?order has the newest, latest or highest first.
+JobOrder order_asked(const Request& request);
+bool falls_asked(const Request& request);
+
 /// ?page and ?per_page of the admin endpoints.
 struct Page {
   std::size_t page = 1, per_page = 20;
@@ -37,13 +64,9 @@ struct Page {
 
   /// {"items":[...],"pagination":{...}} of what `print` makes of the page's items.
   template <class Items, class Print>
-  std::string list(const Items& items, Print print) const {
-    std::string out = "[";
-    for (std::size_t i = begin(); i < items.size() && i < begin() + per_page; ++i) {
-      if (out.size() > 1) out += ',';
-      out += print(items[i]);
-    }
-    return "{\"items\":" + out + "],\"pagination\":" + text(items.size()) + "}";
+  std::string list(const Items& items, Print print, const Names& names = {"items"}) const {
+    return "{" + named(names, some_texts(items, begin(), per_page, print)) +
+           ",\"pagination\":" + text(items.size()) + "}";
   }
   /// The same of a page of jobs that the segment has picked.
   template <class Print>
@@ -54,30 +77,30 @@ struct Page {
   std::string text(std::size_t total) const;
 };
 
-/// ?limit, ?offset and ?cursor of the other endpoints; a cursor is the offset where it goes on.
+/// ?limit, ?offset and ?cursor of the other endpoints; a cursor is the offset where it goes on, or of
+/// jobs the place of one.
 struct Slice {
   std::size_t limit = 50, offset = 0;
+  std::optional<std::pair<std::uint64_t, std::string>> behind = {};
   static Slice of(const Request& request, std::size_t limit = 50, std::size_t most = 1000);
 
   template <class Items, class Print>
-  std::string list(std::string_view name, const Items& items, Print print) const {
-    std::string out = "{\"" + std::string(name) + "\":[";
-    const std::size_t begin = out.size();
-    for (std::size_t i = offset; i < items.size() && i < offset + limit; ++i) {
-      if (out.size() > begin) out += ',';
-      out += print(items[i]);
-    }
-    return out + "],\"total\":" + std::to_string(items.size()) +
-           ",\"pagination\":" + text(items.size()) + "}";
+  std::string list(const Names& names, const Items& items, Print print) const {
+    return "{" + named(names, some_texts(items, offset, limit, print)) +
+           ",\"total\":" + std::to_string(items.size()) + ",\"pagination\":" + text(items.size()) +
+           "}";
   }
   /// The same of a page of jobs that the segment has picked.
   template <class Print>
-  std::string list(std::string_view name, const JobPage& jobs, Print print) const {
-    return "{\"" + std::string(name) + "\":[" + joined_texts(jobs.jobs, print) +
-           "],\"total\":" + std::to_string(jobs.total) + ",\"pagination\":" + text(jobs.total) +
-           "}";
+  std::string list(const Names& names, const JobPage& jobs, Print print) const {
+    return "{" + named(names, joined_texts(jobs.jobs, print)) +
+           ",\"total\":" + std::to_string(jobs.total) + ",\"pagination\":" + text_of(jobs) + "}";
   }
   std::string text(std::size_t total) const;
+
+ private:
+  std::string text_of(const JobPage& jobs) const;
+  std::string text(std::size_t total, const std::string& next_cursor) const;
 };
 
 }  // namespace ojs_shm::gateway

@@ -9,28 +9,55 @@
 #include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/routes/paging.hpp"
 #include "tools/gateway/serving/hall.hpp"
+#include "worker_api/json/envelope.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
 
 Reply list(Desk& desk, const Request& request) {
-  return ok(Slice::of(request).list("queues", desk.observer.queues(), queue_text));
+  return ok(Slice::of(request).list({"queues"}, desk.observer.queues(), queue_text));
 }
 
 Reply get(Desk& desk, const Request& request) {
   const QueueInfo queue = queue_seen(desk, request);
-  return ok(wrapped_and_flat("queue", joined(queue_text(queue), print_queue_policy(queue))));
+  const std::string text = joined(queue_text(queue), print_queue_policy(queue));
+  return ok(wrapped_and_flat("queue", joined(text, config_text(desk, queue))));
+}
+
+std::int64_t mean(std::uint64_t sum, std::uint64_t count) {
+  return count == 0 ? 0 : static_cast<std::int64_t>(sum / count);
+}
+
+/// How fast the queue is. Source: ojs-http-binding 11.2.
+std::string pace_text(Desk& desk, const std::string& name) {
+  const QueuePace::Of ended = desk.hall.stats().pace().of(queue_of(desk, name), desk.now_ms());
+  std::uint64_t waits = 0, waited_ms = 0, runs = 0, ran_ms = 0;
+  for (const LevelWaits& level : desk.observer.waits()) {
+    if (level.queue != name) continue;
+    waits += level.from_available.count, waited_ms += level.from_available.sum_ms;
+    runs += level.runs.count, ran_ms += level.runs.sum_ms;
+  }
+  return object([&](json::ObjectWriter& writer) {
+    writer.number("completed_last_hour", static_cast<std::int64_t>(ended.hour.completed));
+    writer.number("failed_last_hour", static_cast<std::int64_t>(ended.hour.failed));
+    writer.number("avg_duration_ms", mean(ran_ms, runs));
+    writer.number("avg_wait_ms", mean(waited_ms, waits));
+    writer.number("throughput_per_second", static_cast<double>(ended.minute.completed) / 60);
+  });
 }
 
 /// One reply that the suites, three clients and the command line of OJS each read in their way.
 Reply stats(Desk& desk, const Request& request) {
   const QueueInfo queue = queue_seen(desk, request);
-  const std::string own = queue_text(queue);
+  std::string own = queue_text(queue);
+  if (request.header("x-ojs-tenant").empty()) own = joined(own, pace_text(desk, queue.name));
   const std::string stats = joined("{\"queue\":" + quoted(queue.name) + "}", own);
   const std::string at = "{\"computed_at\":" + quoted(print_timestamp(desk.now_ms())) + "}";
   if (const std::string* shape = request.asked("shape"); shape != nullptr && *shape == "binding")
-    return ok(joined("{\"queue\":" + quoted(queue.name) + ",\"stats\":" + stats + "}", at));
+    return ok(joined("{\"queue\":" + quoted(queue.name) +
+                         ",\"status\":" + quoted(status_of(queue)) + ",\"stats\":" + stats + "}",
+                     at));
   return ok(joined(joined("{\"queue\":" + own + ",\"stats\":" + stats + "}", own), at));
 }
 
@@ -55,10 +82,22 @@ Reply create(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string name = body.required_text("name");
   configure_queue(desk, name, body.object());
-  Reply reply = ok(wrapped_and_flat("queue", queue_text(queue_of(desk, name))));
+  const QueueInfo queue = queue_of(desk, name);
+  Reply reply = ok(wrapped_and_flat("queue", joined(queue_text(queue), config_text(desk, queue))));
   reply.status = 201;
   reply.headers.emplace_back("Location", "/ojs/v1/queues/" + name);
   return reply;
+}
+
+/// A tenant must not end another one's jobs.
+void check_no_other_tenant(Desk& desk, const std::string& name, std::string_view tenant) {
+  for (const JobInfo& job : desk.observer.list({.queue = name})) {
+    if (is_terminal(job.state) || tenant_of(job.extra) == tenant) continue;
+    Fault fault{.status = 409, .code = "conflict"};
+    fault.message = "queue " + name + " has unfinished jobs of other tenants";
+    fault.details = {{"queue", quoted(name)}};
+    throw fault;
+  }
 }
 
 /// {"strategy": "reject" (also without a body) or "discard"}. Source: ojs-queue-config 5.3.
@@ -73,6 +112,8 @@ Reply remove(Desk& desk, const Request& request) {
         "discard discards them");
   if (strategy != "reject" && strategy != "discard")
     throw invalid_request("strategy must be reject or discard", "strategy");
+  if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
+    check_no_other_tenant(desk, name, tenant);
   const std::uint64_t jobs =
       must(desk.admin.delete_queue(
                name, strategy == "discard" ? QueueDeletion::kDiscard : QueueDeletion::kReject),

@@ -27,7 +27,7 @@ std::string schema_text(const SchemaEntry& entry, bool whole) {
 
 Reply list(Desk& desk, const Request& request) {
   return ok(
-      Slice::of(request).list("schemas", desk.hall.schemas().all(),
+      Slice::of(request).list({"schemas"}, desk.hall.schemas().all(),
                               [](const SchemaEntry& entry) { return schema_text(entry, false); }));
 }
 

@@ -181,9 +181,14 @@ Status ack_held(Desk& desk, const Request& request, const Body& body, const std:
   return desk.proxy.ack(id, held_job(desk, request, body, id).fence, result);
 }
 
+/// In the path (ojs-results 10.1), or in the body.
+std::string job_acked(const Request& request, const Body& body) {
+  return request.names.empty() ? body.required_id("job_id") : request.names[0];
+}
+
 Reply ack(Desk& desk, const Request& request) {
   const Body body(request);
-  const std::string id = body.required_id("job_id");
+  const std::string id = job_acked(request, body);
   const Status acked = ack_held(desk, request, body, id);
   if (acked.code() == Code::kTooLarge) throw result_too_large(acked.error());
   must(acked, id);
@@ -205,8 +210,9 @@ std::string nack_text(const JobInfo& job, const NackOutcome& outcome, std::uint6
     const bool uncounted = outcome.state == State::kAvailable;
     writer.number("attempt", std::int64_t{job.attempt} - (uncounted && job.attempt > 0 ? 1 : 0));
     writer.number("max_attempts", std::int64_t{job.retry.max_attempts});
-    if (outcome.next_attempt_at_ms != 0)
-      writer.text("next_attempt_at", print_timestamp(outcome.next_attempt_at_ms));
+    for (const std::string_view name : {"next_attempt_at", "next_retry_at"})
+      if (outcome.next_attempt_at_ms != 0)
+        writer.text(name, print_timestamp(outcome.next_attempt_at_ms));
     if (outcome.state == State::kRetryable)
       writer.number("retry_delay_ms", std::int64_t{outcome.retry_delay_ms});
     if (outcome.state == State::kDiscarded) {
@@ -242,7 +248,7 @@ std::string details_of(const Body& error) {
 
 Reply nack(Desk& desk, const Request& request) {
   const Body body(request);
-  const std::string id = body.required_id("job_id");
+  const std::string id = job_acked(request, body);
   const JobInfo job = held_job(desk, request, body, id);
   if (body.flag("requeue").value_or(false)) {
     must(desk.proxy.requeue(id, job.fence), id);
@@ -388,6 +394,8 @@ std::span<const Route> worker_routes() {
       {"POST", "/ojs/v1/workers/fetch", Scope::kWrite, &fetch, {"Fetch", "FetchedJobs"}},
       {"POST", "/ojs/v1/workers/ack", Scope::kWrite, &ack, {"Ack", "Acked"}},
       {"POST", "/ojs/v1/workers/nack", Scope::kWrite, &nack, {"Nack", "Nacked"}},
+      {"POST", "/ojs/v1/jobs/{id}/ack", Scope::kWrite, &ack, {"JobAck", "Acked"}},
+      {"POST", "/ojs/v1/jobs/{id}/nack", Scope::kWrite, &nack, {"JobNack", "Nacked"}},
       {"POST", "/ojs/v1/workers/heartbeat", Scope::kWrite, &heartbeat, {"Heartbeat", "HeartbeatReply"}},
       {"POST", "/ojs/v1/workers/beat", Scope::kWrite, &heartbeat, {"Heartbeat", "HeartbeatReply"}},
   };

@@ -88,12 +88,8 @@ Reply list(Desk& desk, const Request& request) {
   }
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     filter.tenant = std::string(tenant);
-  const Slice slice = Slice::of(request);
-  const std::vector<WorkflowInfo> found = desk.observer.workflows(filter);
-  const std::string body = slice.list("workflows", found, print_workflow);
-  // the same list under the name that pages of administration know
-  const std::string items = slice.list("items", found, print_workflow);
-  return ok(joined(body, items.substr(0, items.find("],\"total\"") + 1) + "}"));
+  return ok(Slice::of(request).list({"workflows", "items"}, desk.observer.workflows(filter),
+                                    print_workflow));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ std::string StatsLog::text_of(const StatsMark& mark, const Census& census,
     count(jobs, "dead", mark.dead);
     jobs.close();
     json::ObjectWriter throughput(writer.open("throughput"));
-    count(throughput, "processed_per_minute", grown(before.dispatched, mark.dispatched));
+    count(throughput, "processed_per_minute", grown(before.completed, mark.completed));
     count(throughput, "failed_per_minute", grown(before.discarded, mark.discarded));
     throughput.close();
     writer.value("sample", print_census(census));
@@ -98,6 +98,7 @@ std::string StatsLog::text_of(const StatsMark& mark, const Census& census,
 
 bool StatsLog::add(const Census& census, std::size_t workers) {
   const StatsMark mark = mark_of(census);
+  pace_.add(census);
   const std::lock_guard lock(mutex_);
   for (Row& row : rows_) row.add(mark);
   if (watchers_ == 0) return false;
@@ -106,13 +107,14 @@ bool StatsLog::add(const Census& census, std::size_t workers) {
   return true;
 }
 
-std::uint64_t StatsLog::discarded_within_minute(const Census& census) const {
+QueuePace::Ended StatsLog::within_minute(const Census& census) const {
   const StatsMark mark = mark_of(census);
   const std::lock_guard lock(mutex_);
   const auto& marks = rows_[0].marks;
   const auto since = std::ranges::find_if(
       marks, [&](const StatsMark& each) { return each.at_ms + kMinuteMs >= mark.at_ms; });
-  return since == marks.end() ? 0 : grown(since->discarded, mark.discarded);
+  if (since == marks.end()) return {};
+  return {grown(since->completed, mark.completed), grown(since->discarded, mark.discarded)};
 }
 
 StatsLog::Look StatsLog::latest() const {

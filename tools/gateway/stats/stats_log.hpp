@@ -10,6 +10,8 @@
 
 #include <ojs_shm/census.hpp>
 
+#include "tools/gateway/stats/queue_pace.hpp"
+
 namespace ojs_shm::gateway {
 
 /// The segment's numbers at one look. Counters go on from the segment's beginning.
@@ -43,8 +45,9 @@ class StatsLog {
   /// Takes a look over; `workers` is how many speak to this gateway. True when clients watch.
   bool add(const Census& census, std::size_t workers);
   Look latest() const;
-  /// Jobs discarded in the minute before a look, or in as much of it as is known.
-  std::uint64_t discarded_within_minute(const Census& census) const;
+  /// Jobs that ended in the minute before a look, or in as much of it as is known.
+  QueuePace::Ended within_minute(const Census& census) const;
+  const QueuePace& pace() const { return pace_; }  ///< of single queues
   /// Oldest first; a point of a time about which nothing is known is left out.
   std::string history(const Span& span) const;
 
@@ -66,6 +69,7 @@ class StatsLog {
 
   mutable std::mutex mutex_;
   Row rows_[3] = {{kStepMs, 720}, {60'000, 1440}, {3'600'000, 720}};
+  QueuePace pace_;
   Look latest_;
   std::size_t watchers_ = 0;
 };

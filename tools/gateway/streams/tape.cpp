@@ -43,6 +43,21 @@ Told under_name(const Told& told, std::string_view suffix, std::string_view type
   return other;
 }
 
+/// Whose the job is, and the trace that it belongs to, as JSON; empty: none.
+void add_to_data(Told& told, const std::string& trace) {
+  const std::string more = object([&](json::ObjectWriter& writer) {
+    if (!told.tenant.empty()) writer.text("tenant_id", told.tenant);
+    if (!trace.empty()) writer.value("trace_id", trace);
+  });
+  const std::string printed = std::move(told.json);
+  told.json = object([&](json::ObjectWriter& writer) {
+    for (const json::Member& member : json::members_of(printed)) {
+      const std::string value(member.value);
+      writer.value(member.name, member.name == "data" ? joined(value, more) : value);
+    }
+  });
+}
+
 std::size_t hash_of(std::string_view id) { return std::hash<std::string_view>()(id); }
 
 }  // namespace
@@ -56,7 +71,7 @@ bool EventFilter::lets_pass(const Told& told) const {
          (tenant.empty() || told.tenant == tenant);
 }
 
-/// The event with the trace of its job in its data, and with the worker for whom the segment has no place.
+/// The event with the tenant and the trace of its job in its data, and with the worker for whom the segment has no place.
 Told Tape::told_of(const Observer& observer, Event event) {
   if (event.fence != 0 && event.worker_id.empty())
     if (auto note = notes_.note_of(event.job_id, event.fence)) event.worker_id = note->worker;
@@ -69,19 +84,14 @@ Told Tape::told_of(const Observer& observer, Event event) {
   told.job_type = event.job_type;
   told.json = print_event(event);
   told.tenant = event.workflow_tenant;
-  if (event.job_id.empty()) return told;
-  const KnownJob job = jobs_.find(observer, event.job_id);
-  told.tenant = job.tenant;
-  if (told.job_type.empty()) told.job_type = job.type;
-  if (job.trace.empty()) return told;
-  const std::string printed = std::move(told.json);
-  const std::string more = "{\"trace_id\":" + job.trace + "}";
-  told.json = object([&](json::ObjectWriter& writer) {
-    for (const json::Member& member : json::members_of(printed)) {
-      const std::string value(member.value);
-      writer.value(member.name, member.name == "data" ? joined(value, more) : value);
-    }
-  });
+  std::string trace;
+  if (!event.job_id.empty()) {
+    KnownJob job = jobs_.find(observer, event.job_id);
+    told.tenant = std::move(job.tenant);
+    trace = std::move(job.trace);
+    if (told.job_type.empty()) told.job_type = std::move(job.type);
+  }
+  if (!told.tenant.empty() || !trace.empty()) add_to_data(told, trace);
   return told;
 }
 
