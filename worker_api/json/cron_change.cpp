@@ -45,6 +45,21 @@ bool is_option(std::string_view name) {
          !is_in(json::kCronManaged, name) && !is_in(kOfJob, name) && name != "options";
 }
 
+/// The same time in seconds and in milliseconds; empty: it has one name.
+std::string_view other_name(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kPairs[] = {
+      {"timeout", "timeout_ms"}, {"visibility_timeout", "visibility_timeout_ms"}};
+  for (const auto& [seconds, milliseconds] : kPairs) {
+    if (name == seconds) return milliseconds;
+    if (name == milliseconds) return seconds;
+  }
+  return {};
+}
+
+bool is_said(const Members& members, std::string_view name) {
+  return find(members, name) != nullptr || find(members, other_name(name)) != nullptr;
+}
+
 /// The job as it stands with what is said of it.
 void write_job(ObjectWriter& writer, const Members& job, const Members& changes) {
   for (const std::string_view name : kOfJob) {
@@ -55,7 +70,7 @@ void write_job(ObjectWriter& writer, const Members& job, const Members& changes)
   const Members given = inside(changes, "options");
   ObjectWriter options(writer.open("options"));
   for (const Member& member : inside(job, "options"))
-    if (find(given, member.name) == nullptr && find(changes, member.name) == nullptr)
+    if (!is_said(given, member.name) && !is_said(changes, member.name))
       options.value(member.name, member.value);
   for (const Member& member : given) options.value(member.name, member.value);
   options.close();

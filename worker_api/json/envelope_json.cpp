@@ -36,8 +36,11 @@ struct Listener {
   bool on_number_part(Text, Why&) { return true; }
   bool on_int64(std::int64_t, Text, Why&) { return true; }
   bool on_uint64(std::uint64_t, Text, Why&) { return true; }
-  bool on_double(double number, Text, Why& why) {
-    if (!std::isfinite(number)) why = boost::json::error::exponent_overflow;
+  /// No reader could hold a larger one. Of 0e999 the parser makes no number, and it is one.
+  bool on_double(double number, Text text, Why& why) {
+    const Text digits = text.substr(0, text.find_first_of("eE"));
+    if (!std::isfinite(number) && digits.find_first_of("123456789") != Text::npos)
+      why = boost::json::error::exponent_overflow;
     return !why;
   }
   bool on_bool(bool, Why&) { return true; }
@@ -125,8 +128,11 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return 0;
 }
 
+/// A number of more digits may be beyond all doubles.
+constexpr std::ptrdiff_t kSafeDigits = 300;
+
 /// Sees in one walk that a text is JSON, several times faster than the parser and for most texts.
-/// What it does not know (exponents, \u) it leaves to the parser, and it never accepts what the
+/// What it does not know (exponents, long numbers, \u) it leaves to the parser, and it never accepts what the
 /// parser refuses.
 class Glance {
  public:
@@ -211,7 +217,9 @@ class Glance {
   }
   bool number() noexcept {
     takes_word("-");
+    const char* const first = at_;
     if (!takes_word("0") && !digits()) return false;
+    if (at_ - first > kSafeDigits) return false;
     return !takes_word(".") || digits();
   }
 

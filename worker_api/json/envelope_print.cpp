@@ -335,7 +335,7 @@ void append_job(std::string& out, const JobInfo& job) {
   write_time(writer, "discarded_at", job.discarded_at_ms);
   for (const std::string_view name : {"next_attempt_at", "next_retry_at"})  // also of ojs-retry 10
     write_time(writer, name, job.next_attempt_at_ms);
-  if (job.retry_delay_ms != 0 && job.attempt != 0)
+  if (job.retry_delay_ms != 0 && !job.errors.empty())
     writer.number("retry_delay_ms", std::int64_t{job.retry_delay_ms});
   if (job.previous_state)
     writer.text("previous_state",

@@ -36,8 +36,9 @@ void write_error(ObjectWriter& out, const WorkflowStep& step) {
     out.number("attempt", std::int64_t{step.error->attempt});
   } else {
     out.text("code", "discarded");
-    out.text("message", step.job_id.empty() ? "the job failed and is not kept any more"
-                                            : "the job failed and was retried since");
+    out.text("message", step.job_id.empty()
+                            ? "the job is not kept any more"
+                            : "the job ended without success and was retried since");
     out.number("attempt", std::int64_t{0});
   }
   if (!step.callback.empty()) out.text("callback", step.callback);

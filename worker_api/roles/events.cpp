@@ -3,12 +3,14 @@
 
 #include <ojs_shm/observer.hpp>
 
+#include <algorithm>
 #include <deque>
 
 #include "engine/crons/cron_look.hpp"
 #include "engine/observing/events.hpp"
 #include "engine/pools/pool_look.hpp"
 #include "engine/tables/job_look.hpp"
+#include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/last_error.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/registered_workers.hpp"
@@ -315,12 +317,22 @@ namespace {
 /// By so much the coarse clock may be behind: a later error is one of a job that was retried since.
 constexpr std::uint64_t kClockStepMs = 20;
 
-/// A silence has another name where a job says how long it may last. Source: ojs-timeouts 7.3.
+/// Whether the job's own members say how long a silence may last.
+bool limits_silence(std::string_view extra) {
+  constexpr std::string_view kName = "heartbeat_timeout";
+  if (extra.find(kName) == extra.npos || !json::check(extra) ||
+      json::kind_of(json::trim(extra)) != json::Kind::kObject)
+    return false;
+  const std::vector<json::Member> members = json::members_of(json::trim(extra));
+  return std::ranges::find(members, kName, &json::Member::name) != members.end();
+}
+
+/// A silence has another name then. Source: ojs-timeouts 7.3.
 std::string_view type_of_error(const engine::Snapshot& job, const engine::ErrorEntry& error) {
   const std::string_view extra =
       std::string_view(job.body).substr(job.type_length + job.args_length);
-  const bool is_limited = extra.find("\"heartbeat_timeout\"") != extra.npos;
-  return is_limited && error.code == "visibility_timeout" ? "stalled" : error.type;
+  const bool is_silence = error.code == "visibility_timeout";
+  return is_silence && limits_silence(extra) ? "stalled" : error.type;
 }
 
 }  // namespace

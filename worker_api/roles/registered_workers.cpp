@@ -276,6 +276,7 @@ bool Registration::beat(engine::Actor& actor) {
 
 Status Registration::say(engine::Actor& actor, WorkerDirective state) {
   report_.state = std::string(directive_name(state));
+  if (!engine::worker_lives(actor.store(), key())) return enter(actor);
   const auto said = report_worker(actor, {.id = report_.id, .state = report_.state}, true);
   return said ? Status() : said.error();
 }

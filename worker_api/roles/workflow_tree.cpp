@@ -6,6 +6,7 @@
 #include "engine/tables/job_look.hpp"
 #include "engine/workflows/workflow_look.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/last_error.hpp"
 #include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm {

@@ -57,6 +57,14 @@ class Crons(OnGateway):
         self.assertEqual(cron["options"]["priority"], 2)
         self.assertNotEqual(cron["next_run_at"][:4], "2020")
 
+    def test_a_time_of_its_job_is_changed_by_either_name(self):
+        template = {"type": "a.b", "args": [], "options": {"timeout": 7, "visibility_timeout": 5}}
+        self.call("POST", "cron", {"name": self.queue, "expression": "@hourly", "job_template": template}, expect=201)
+        for change, names in (({"timeout_ms": 9000}, ("timeout_ms", "timeout")), ({"visibility_timeout": 4}, ("visibility_timeout_ms",)),
+                              ({"options": {"visibility_timeout_ms": 9000}}, ("visibility_timeout_ms", "visibility_timeout"))):
+            options = self.call("PATCH", "cron/" + self.queue, change, expect=200).json["cron"]["options"]
+            self.assertEqual([options.get(name) for name in names], [9000 if names[1:] else 4000, None][:len(names)], change)
+
     def test_schedule_is_a_third_spelling(self):
         cron = self.call("POST", "cron", {"name": self.queue, "schedule": "@hourly", "type": "cache.warm"}, expect=201).json["cron"]
         self.assertEqual(cron["expression"], "@hourly")

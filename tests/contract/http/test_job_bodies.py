@@ -143,10 +143,12 @@ class Jobs(OnGateway):
         self.assertNotIn("timeout", self.put_job(timeout_ms=7000))
 
     def test_a_number_that_no_client_could_read_is_refused(self):
-        for number in (b"1e999", b"-1e400"):
+        for number in (b"1e999", b"-1e400", b"9" * 400, b"9" * 310 + b".5"):
             body = b'{"type":"test.http","queue":"q","args":[' + number + b"]}"
             self.assertEqual(self.call("POST", "jobs", body, expect=400).error["code"], "invalid_payload")
-        self.assertEqual(self.put_job(args=[1e300, 1e-300])["args"], [1e300, 1e-300])
+        for number in (b"0e999", b"1e-999", b"9" * 300):
+            body = b'{"type":"test.http","queue":"q","args":[' + number + b"]}"
+            self.assertIn(number, self.call("POST", "jobs", body, expect=201).body)
 
     def test_a_meta_that_is_too_large_is_measured(self):
         meta = {"a": "x" * 70_000}

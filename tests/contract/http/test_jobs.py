@@ -182,11 +182,14 @@ class Jobs(OnGateway):
         self.assertEqual(self.get(job)["result"], {"n": 1})
 
     def test_an_operators_retry_forgets_the_delay(self):
-        job = self.put_job(retry={"max_attempts": 1})
+        job = self.put_job(retry={"max_attempts": 2, "initial_interval": "PT5S", "jitter": False})
         self.fetch()
         self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "c", "message": "m"}}, expect=200)
+        self.assertEqual(self.get(job)["retry_delay_ms"], 5000)
+        self.call("DELETE", "jobs/" + job["id"], expect=200)
         self.call("POST", f"admin/jobs/{job['id']}/retry", expect=200)
         self.assertNotIn("retry_delay_ms", self.get(job))
+        self.assertNotIn("retry_delay_ms", self.fetch()[0])
 
     def test_progress_is_clamped_and_never_goes_back(self):
         job = self.put_job()

@@ -219,11 +219,16 @@ class Limits(OnGateway):
         shown = self.call("PUT", path + "/override", {"rate": None, "concurrency": 2}, expect=200).json
         self.assertEqual((shown["concurrency"]["limit"], "rate" in shown), (2, False))
         self.put_job(rate_limit={"key": self.queue + ".b", "concurrency": 5, "on_limit": None})
+        ends = self.call("PUT", path + "/override", {"concurrency": 1, "expires_at": "2099-01-01T00:00:00Z"}, expect=200).json["expires_at"]
+        shown = self.call("PUT", path + "/override", {"rate": {"limit": 2, "period": "PT1H"}}, expect=200).json
+        self.assertEqual((shown["expires_at"], shown["concurrency"]["limit"]), (ends, 1))
 
     def test_the_list_is_paged_as_other_lists_are(self):
         for number in range(3):
             self.call("PUT", f"rate-limits/{self.queue}.{number}", {"concurrency": 1}, expect=200)
-        self.call("GET", "rate-limits?limit=abc", expect=400)
+        for wrong in ("limit=abc", "cursor=5.abc", "cursor=x"):
+            for listed in ("rate-limits", "queues", "workflows", "cron", "schemas"):
+                self.call("GET", f"{listed}?{wrong}", expect=400)
         first = self.call("GET", "rate-limits?limit=2", expect=200).json
         self.assertEqual((len(first["items"]), first["rate_limits"], first["pagination"]["has_more"]), (2, first["items"], True))
         then = self.call("GET", "rate-limits?limit=1000&cursor=" + first["pagination"]["next_cursor"], expect=200).json

@@ -52,3 +52,6 @@ class QueueConfig(OnGateway):
         read = self.call("GET", "queues/" + self.queue, expect=200).json["queue"]["config"]
         self.assertEqual({name: read[name] for name in wanted}, wanted)
         self.assertEqual(made, read)
+        self.call("PUT", f"queues/{self.queue}/config", {"config": read}, expect=200)
+        again = self.call("GET", "queues/" + self.queue, expect=200).json["queue"]["config"]
+        self.assertEqual({name: again[name] for name in wanted}, wanted)

@@ -78,8 +78,12 @@ class Receipts(OnGateway):
         cancelled = self.bulk(path="jobs/bulk/cancel", key="scoped", job_ids=ids, expect=200)
         self.assertEqual(self.bulk(path="jobs/bulk/cancel", key="scoped", job_ids=ids, expect=200).body, cancelled.body)
         self.assertEqual(self.bulk(path="jobs/bulk/cancel", key="other", job_ids=ids, expect=422).json["skipped"], 1)
-        retried = self.bulk(path="jobs/bulk/retry", key="scoped", job_ids=ids, expect=422)
-        self.assertEqual(self.bulk(path="jobs/bulk/retry", key="scoped", job_ids=ids, expect=422).body, retried.body)
+        failed = self.put_job(retry={"max_attempts": 1})["id"]
+        self.fetch()
+        self.call("POST", f"jobs/{failed}/nack", {"error": {"code": "c", "message": "m"}}, expect=200)
+        retried = self.bulk(path="jobs/bulk/retry", key="scoped", job_ids=[failed], expect=200)
+        self.fetch()
+        self.assertEqual(self.bulk(path="jobs/bulk/retry", key="scoped", job_ids=[failed], expect=200).body, retried.body)
         self.assertNotEqual(self.ids(self.bulk(self.job(), key="scoped", tenant="acme")), ids)
 
     def test_a_key_has_1_to_256_characters(self):
@@ -174,7 +178,9 @@ class Receipts(OnGateway):
     def test_an_operator_alone_cancels_receipts(self):
         first = self.bulk(self.job(), key="kept")
         of_receipts = {"filter": {"queue": "ojs.receipts", "state": "pending"}, "confirm": True}
-        self.bulk(path="jobs/bulk/cancel", filter={"queue": "ojs.receipts"}, expect=200)
+        self.bulk(path="jobs/bulk/cancel", filter={"queue": "ojs.receipts", "state": ["pending"]}, expect=400)
+        receipt = self.receipt("kept")["id"]
+        self.bulk(path="jobs/bulk/cancel", job_ids=[receipt], expect=422)
         self.assertEqual(self.bulk(self.job(), key="kept").body, first.body)
         self.assertGreaterEqual(self.call("POST", "admin/jobs/bulk/cancel", of_receipts, expect=200).json["succeeded"], 1)
         self.assertNotEqual(self.bulk(self.job(), key="kept").body, first.body)

@@ -132,8 +132,9 @@ class Results(OnGateway):
     def test_a_result_that_the_gateway_does_not_read_is_refused_as_one(self):
         job = self.put_job()
         self.fetch(1)
-        error = self.call("POST", "workers/ack", {"job_id": job["id"], "result": "x" * (1 << 20)}, expect=413).error
-        self.assertEqual((error["code"], error["details"]["max_bytes"]), ("RESULT_TOO_LARGE", 1 << 20))
+        for path in ("workers/ack", f"jobs/{job['id']}/ack"):
+            error = self.call("POST", path, {"job_id": job["id"], "result": "x" * (1 << 20)}, expect=413).error
+            self.assertEqual((error["code"], error["details"]["max_bytes"]), ("RESULT_TOO_LARGE", 1 << 20))
         self.assertEqual(self.get(job)["state"], "active")
 
 

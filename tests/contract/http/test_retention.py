@@ -148,11 +148,14 @@ class DeadLetterRetention(OnGateway):
     def test_what_is_not_there_or_not_meant_moves_none(self):
         never = "019414d4-0000-7000-8000-000000000000"
         for method, path in (("DELETE", "dead-letter/" + never), ("POST", f"dead-letter/{never}/retry"), ("GET", "dead-letter/" + never)):
-            details = self.call(method, path, expect=404).error["details"]
-            self.assertEqual(details, {"resource_type": "dead_letter_job", "resource_id": never})
+            error = self.call(method, path, expect=404).error
+            self.assertEqual(error["details"], {"resource_type": "dead_letter_job", "resource_id": never})
+            self.assertEqual(error["message"], "no dead letter with id " + never)
+            self.assertIn("GET /ojs/v1/dead-letter", error["hint"])
         kept = self.bury()
         for path in ("dead-letter/retry", "dead-letter/purge"):
             self.call("POST", path, {"filter": {"queue": self.queue}, "confirm": False}, expect=400)
+            self.call("POST", path, {"filter": {"queue": self.queue, "type": "test.*"}}, expect=400)
         self.assertEqual(self.left(), [kept])
         for nothing in ({"max_count": 0}, {"max_age": "PT0S"}):
             self.keep(400, **nothing)

@@ -84,7 +84,14 @@ class Jobs(OnGateway):
         mine, discard = {"X-OJS-Tenant": "ta"}, {"strategy": "discard"}
         self.call("DELETE", "queues/" + self.queue, discard, headers=mine, expect=409)
         self.assertEqual(self.get(theirs)["state"], "available")
-        self.call("PUT", "admin/tenants/tb", {"limits": {"max_queue_depth": 1}}, headers=mine, expect=404)
+        for method, path, body in (("PUT", "admin/tenants/tb", {"limits": {"max_queue_depth": 1}}), ("DELETE", "admin/tenants/tb", None),
+                                   ("GET", "admin/tenants/tb", None), ("GET", "admin/tenants/tb/stats", None),
+                                   ("PUT", "rate-limits/tenant:tb", {"concurrency": 1}), ("GET", "rate-limits/tenant:tb", None),
+                                   ("DELETE", "rate-limits/tenant:tb/override", None)):
+            self.call(method, path, body, headers=mine, expect=404)
+        self.call("PUT", "rate-limits/tenant:ta", {"concurrency": 9}, headers=mine, expect=200)
+        listed = self.call("GET", "admin/tenants?per_page=100", headers=mine, expect=200).json["items"]
+        self.assertEqual([each["tenant_id"] for each in listed], ["ta"])
         self.call("DELETE", "jobs/" + theirs["id"], headers={"X-OJS-Tenant": "tb"}, expect=200)
         self.call("DELETE", "queues/" + self.queue, discard, headers=mine, expect=200)
 
@@ -93,3 +100,8 @@ class Jobs(OnGateway):
         of = lambda header: next(each for each in self.call("GET", "admin/queues?per_page=100", headers=header, expect=200).json["items"]
                                  if each["name"] == self.queue)["counts"]["available"]
         self.assertEqual((of({}), of({"X-OJS-Tenant": "na"}), of({"X-OJS-Tenant": "nb"})), (2, 1, 0))
+        for header in ({}, {"X-OJS-Tenant": "na"}):
+            queue = self.call("GET", "admin/queues/" + self.queue, headers=header, expect=200).json
+            self.assertEqual("throughput" in queue, not header, "how many jobs of one tenant ended is not known")
+        seen = self.call("GET", "queues?limit=1000", headers={"X-OJS-Tenant": "na"}, expect=200).json["queues"]
+        self.assertEqual([each["available"] for each in seen if each["name"] == self.queue], [1])

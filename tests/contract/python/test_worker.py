@@ -350,6 +350,14 @@ class Handlers(OnQueue):
         self.assertEqual(first.result(BOUND), "done")
         self.assertEqual((second.state, second.info().attempt), ("available", 0))
 
+    def test_closing_beside_run_ends_it(self):
+        for id in (None, "py-closes"):
+            worker = self.queue.worker(id=id)
+            with self.running(worker) as raised:
+                eventually(lambda: id is None or id in [each["id"] for each in self.queue.registered_workers()])
+                worker.close()
+            self.assertEqual(raised, [])
+
     def test_what_still_runs_after_the_grace_time_is_given_back(self):
         worker, begun, go_on = self.queue.worker(grace=0.02), threading.Event(), threading.Event()
         ended = []

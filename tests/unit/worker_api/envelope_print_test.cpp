@@ -75,6 +75,14 @@ TEST(PrintJob, set_members_are_printed) {
   job.lease_ms = 30'000;
   job.progress = 0.25;
   job.result = R"({ "sent": true })";
+  EXPECT_FALSE(printed(job).contains("retry_delay_ms"))
+      << "an operator's retry has no error before it";
+  job.errors = {{.attempt = 1,
+                 .occurred_at_ms = kNow,
+                 .code = "c",
+                 .type = "",
+                 .message = "m",
+                 .details = ""}};
   const auto members = printed(job);
   EXPECT_EQ(members.at("state"), "\"cancelled\"");
   EXPECT_EQ(members.at("previous_state"), "\"retryable\"");

@@ -153,7 +153,7 @@ constexpr Shape kShapes[] = {
     {"PriorityCount", "priority: integer, count: integer"},
     {"LevelStats", "queue: text, counts_by_priority: {integer}, total: integer, distribution: [PriorityCount]"},
     {"QueueSummary", "name: text, state: 'active'|'paused', counts: JobCounts, paused: boolean, depth: integer, "
-                     "throughput: Throughput, created_at?: time"},
+                     "throughput?: Throughput, created_at?: time"},
     {"QueueView", "+QueueSummary, configuration: QueueConfiguration, oldest_available_at: time|null, +QueuePolicy"},
     {"QueueConfiguration", "+QueuePolicy, concurrency?: integer, rate_limit?: object"},
     {"QueuePage", "items: [QueueSummary], pagination: Page"},

@@ -151,6 +151,8 @@ struct NewSettings {
   bool limited = false;
 
   void read(const Body& body);
+  /// Under the library's name. What is said by both names must be the same.
+  void join_pressure();
 
  private:
   RateLimit& rule() {
@@ -172,6 +174,23 @@ bool among(std::span<const std::string_view> names, std::string_view name) {
 
 std::string member_text(std::string_view name, std::string_view value) {
   return object([&](json::ObjectWriter& writer) { writer.value(name, value); });
+}
+
+void NewSettings::join_pressure() {
+  const Body mine(own, ""), named(pressure, "");
+  std::string others = "{}", both = pressure;
+  for (const json::Member& member : mine.members())
+    if (member.name != "backpressure")
+      others = joined(others, member_text(member.name, member.value));
+  const auto given = mine.object("backpressure");
+  for (const json::Member& member : given ? given->members() : std::vector<json::Member>()) {
+    const auto same = named.raw(member.name);
+    if (same && json::compact(*same) != json::compact(member.value))
+      throw invalid_request("backpressure and max_size say the same; give one of them",
+                            "backpressure");
+    if (!same) both = joined(both, member_text(member.name, member.value));
+  }
+  own = joined(others, member_text("backpressure", both));
 }
 
 void NewSettings::read_limit(const Body& body) {
@@ -216,12 +235,7 @@ void configure_queue(Desk& desk, const std::string& name, std::string_view setti
   const Body body(settings, "");
   NewSettings wanted;
   wanted.read(body);
-  if (wanted.pressure != "{}") {
-    if (Body(wanted.own, "").raw("backpressure"))
-      throw invalid_request("backpressure and max_size say the same; give one of them",
-                            "backpressure");
-    wanted.own = joined(wanted.own, member_text("backpressure", wanted.pressure));
-  }
+  if (wanted.pressure != "{}") wanted.join_pressure();
   must(desk.admin.set_queue(name, must(parse_queue_settings(wanted.own))));
   if (wanted.limited) must(desk.admin.set_limit("queue:" + name, *wanted.limit));
 }

@@ -18,8 +18,15 @@
 namespace ojs_shm::gateway {
 namespace {
 
-std::string summary_text(Desk& desk, const QueueInfo& queue) {
-  const QueuePace::Ended ended = desk.hall.stats().pace().of(queue, desk.now_ms()).minute;
+void write_throughput(json::ObjectWriter& writer, const QueuePace::Ended& ended) {
+  json::ObjectWriter throughput(writer.open("throughput"));
+  throughput.number("processed_per_minute", static_cast<std::int64_t>(ended.completed));
+  throughput.number("failed_per_minute", static_cast<std::int64_t>(ended.failed));
+  throughput.close();
+}
+
+/// `whole`: of all tenants. How many jobs of one ended lately is not known.
+std::string summary_text(Desk& desk, const QueueInfo& queue, bool whole) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("name", queue.name);
     writer.text("state", status_of(queue));
@@ -28,15 +35,12 @@ std::string summary_text(Desk& desk, const QueueInfo& queue) {
     counts.close();
     writer.boolean("paused", queue.paused);
     writer.number("depth", static_cast<std::int64_t>(queue.depth));
-    json::ObjectWriter throughput(writer.open("throughput"));
-    throughput.number("processed_per_minute", static_cast<std::int64_t>(ended.completed));
-    throughput.number("failed_per_minute", static_cast<std::int64_t>(ended.failed));
-    throughput.close();
+    if (whole) write_throughput(writer, desk.hall.stats().pace().of(queue, desk.now_ms()).minute);
     write_created(writer, queue);
   });
 }
 
-std::string detail_text(Desk& desk, const QueueInfo& queue) {
+std::string detail_text(Desk& desk, const QueueInfo& queue, bool whole) {
   const std::string more = object([&](json::ObjectWriter& writer) {
     writer.value("configuration", settings_text(desk, queue));
     if (queue.oldest_age_ms != 0)
@@ -45,18 +49,20 @@ std::string detail_text(Desk& desk, const QueueInfo& queue) {
       writer.value("oldest_available_at", "null");
   });
   // The policy stands at the top as well, as it was sent.
-  return joined(joined(summary_text(desk, queue), more), print_queue_policy(queue));
+  return joined(joined(summary_text(desk, queue, whole), more), print_queue_policy(queue));
 }
+
+bool is_of_all(const Request& request) { return request.header("x-ojs-tenant").empty(); }
 
 Reply list(Desk& desk, const Request& request) {
   return ok(Page::of(request).list(desk.observer.queues(), [&](QueueInfo queue) {
     narrow_to_tenant(desk, request, queue);
-    return summary_text(desk, queue);
+    return summary_text(desk, queue, is_of_all(request));
   }));
 }
 
 Reply get(Desk& desk, const Request& request) {
-  return ok(detail_text(desk, queue_seen(desk, request)));
+  return ok(detail_text(desk, queue_seen(desk, request), is_of_all(request)));
 }
 
 Reply configure(Desk& desk, const Request& request) {

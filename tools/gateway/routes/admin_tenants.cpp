@@ -138,10 +138,11 @@ std::string tenant_text(const Tally& tally) {
 
 Reply list(Desk& desk, const Request& request) {
   std::map<std::string, Tally> tallies;
+  const std::string_view own = request.header("x-ojs-tenant");
   const std::uint64_t now_ms = desk.now_ms();
   for (const JobInfo& job : desk.observer.list({})) {
     const std::string tenant = tenant_of(job.extra);
-    if (tenant.empty()) continue;
+    if (tenant.empty() || (!own.empty() && own != tenant)) continue;
     Tally& tally = tallies[tenant];
     tally.tenant = tenant;
     tally.add(job, now_ms);
@@ -158,9 +159,20 @@ Reply shown(Desk& desk, const std::string& tenant, bool in_use) {
                    })));
 }
 
-Reply get(Desk& desk, const Request& request) { return shown(desk, request.names[0], false); }
+/// Of other tenants a tenant sees and changes nothing.
+const std::string& named_tenant(const Request& request) {
+  if (!is_tenant(request.names[0]))
+    throw invalid_request(
+        "a tenant is letters, digits and . _ : -, with a letter or a digit in front", "tenant_id");
+  if (const std::string_view own = request.header("x-ojs-tenant");
+      !own.empty() && own != request.names[0])
+    throw not_found("tenant", request.names[0]);
+  return request.names[0];
+}
 
-Reply stats(Desk& desk, const Request& request) { return shown(desk, request.names[0], true); }
+Reply get(Desk& desk, const Request& request) { return shown(desk, named_tenant(request), false); }
+
+Reply stats(Desk& desk, const Request& request) { return shown(desk, named_tenant(request), true); }
 
 /// What a request sets: a missing member stays as it is, null takes it away.
 struct Change {
@@ -226,13 +238,6 @@ QueueSettings with_share(const QueueInfo& queue, const std::string& tenant, cons
   return settings;
 }
 
-const std::string& named_tenant(const Request& request) {
-  if (!is_tenant(request.names[0]))
-    throw invalid_request(
-        "a tenant is letters, digits and . _ : -, with a letter or a digit in front", "tenant_id");
-  return request.names[0];
-}
-
 /// The limit `tenant:ID`, whose other rules stay.
 void set_concurrency(Desk& desk, const std::string& tenant, const Change& change) {
   const std::string key = "tenant:" + tenant;
@@ -241,24 +246,22 @@ void set_concurrency(Desk& desk, const std::string& tenant, const Change& change
   limit.concurrency = change.max_concurrency;
   const bool limits_nothing = !limit.concurrency && limit.rate == 0 && limit.throttle == 0;
   if (!limits_nothing)
-    must(desk.admin.set_limit(key, limit));
+    must(desk.admin.set_limit(key, limit, there ? there->expires_at_ms : 0));
   else if (there)
     must(desk.admin.clear_limit(key));
   desk.hall.jobs_came();
 }
 
-/// In each queue that there is; where there is none, in the one that jobs go to by themselves.
+/// In each queue that there is; a bound where there is none, in the one that jobs go to by themselves.
 void set_in_queues(Desk& desk, const std::string& tenant, const Change& change) {
   std::vector<QueueInfo> queues = desk.observer.queues();
-  if (queues.empty()) queues.emplace_back().name = "default";
+  if (queues.empty() && change.sets_depth) queues.emplace_back().name = "default";
   for (const QueueInfo& queue : queues)
     must(desk.admin.set_queue(queue.name, with_share(queue, tenant, change)));
 }
 
 Reply set_share(Desk& desk, const Request& request, const Change& change) {
   const std::string& tenant = named_tenant(request);
-  if (const std::string_view own = request.header("x-ojs-tenant"); !own.empty() && own != tenant)
-    throw not_found("tenant", tenant);
   if (change.sets_depth || change.sets_weight) set_in_queues(desk, tenant, change);
   if (change.sets_concurrency) set_concurrency(desk, tenant, change);
   return get(desk, request);

@@ -70,7 +70,7 @@ JobPageRequest some(const Request& request, std::size_t offset, std::size_t limi
 }
 
 Reply list(Desk& desk, const Request& request) {
-  const Slice slice = Slice::of(request);
+  const Slice slice = Slice::of_jobs(request);
   JobPageRequest asked = some(request, slice.offset, slice.limit);
   asked.behind = slice.behind;
   return ok(slice.list({"jobs"}, desk.observer.page(asked),
@@ -90,9 +90,14 @@ Reply list_for_admin(Desk& desk, const Request& request) {
 JobInfo dead_letter_of(Desk& desk, const Request& request) {
   try {
     return job_of(desk, request, request.names[0]);
-  } catch (Fault& fault) {  // that it was there once stays said
-    fault.details.front() = {"resource_type", quoted("dead_letter_job")};
-    throw;
+  } catch (const Fault& of_job) {
+    Fault fault = not_found("dead_letter_job", request.names[0]);
+    const auto is_gone = [](const auto& detail) { return detail.first == "gone"; };
+    if (std::ranges::any_of(of_job.details, is_gone)) {
+      fault.message = of_job.message;
+      fault.details.emplace_back("gone", "true");
+    }
+    throw fault;
   }
 }
 
@@ -227,6 +232,8 @@ JobFilter chosen(const Request& request) {
   else if (std::ranges::any_of(body.members(),
                                [](const auto& each) { return each.name == "filter"; }))
     throw invalid_request("filter chooses no dead letters", "filter");
+  if (filter.type.ends_with('*'))
+    throw invalid_request("a type that ends in * chooses in lists alone", "type");
   return filter;
 }
 

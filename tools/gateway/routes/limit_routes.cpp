@@ -77,6 +77,10 @@ Reply list(Desk& desk, const Request& request) {
 /// The key in the path, or that of the queue in the path (ojs-rate-limiting 7.2).
 std::string key_of(const Request& request) {
   const std::string& name = request.names[0];
+  constexpr std::string_view kOfTenant = "tenant:";
+  if (const std::string_view own = request.header("x-ojs-tenant");
+      !own.empty() && name.starts_with(kOfTenant) && name.substr(kOfTenant.size()) != own)
+    throw not_found("rate_limit", name);  // what another tenant has, is no tenant's to know
   return request.path.starts_with("/ojs/v1/admin/queues/") ? "queue:" + name : name;
 }
 
@@ -85,10 +89,10 @@ Reply get(Desk& desk, const Request& request) {
 }
 
 /// An override says of some rules what they are meanwhile, and the others stay (ojs-rate-limiting 10.2).
-void keep_what_is_not_named(Desk& desk, const std::string& key, const Body& body,
-                            RateLimit& limit) {
+void keep_what_is_not_named(Desk& desk, const std::string& key, const Body& body, JobLimit& said) {
   const auto there = desk.observer.limit(key);
   if (!there) return;
+  RateLimit& limit = said.limit;
   const auto names = [&](std::string_view name) {
     return std::ranges::find(body.members(), name, &json::Member::name) != body.members().end();
   };
@@ -104,13 +108,14 @@ void keep_what_is_not_named(Desk& desk, const std::string& key, const Body& body
     limit.burst = there->limit.burst;
   }
   if (!names("on_limit")) limit.on_limit = there->limit.on_limit;
+  if (!names("expires_at")) said.expires_at_ms = there->expires_at_ms;
 }
 
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
   JobLimit limit = must(parse_limit(body.object(), true));
   if (request.path.ends_with("/override"))
-    keep_what_is_not_named(desk, key_of(request), body, limit.limit);
+    keep_what_is_not_named(desk, key_of(request), body, limit);
   must(desk.admin.set_limit(key_of(request), limit.limit, limit.expires_at_ms));
   desk.hall.jobs_came();
   return get(desk, request);

@@ -89,11 +89,16 @@ bool falls_asked(const Request& request) {
 Slice Slice::of(const Request& request, std::size_t limit, std::size_t most) {
   Slice slice{number_asked(request, "limit", limit, 1, most),
               number_asked(request, "offset", 0, 0, kLastOffset)};
-  const std::string* cursor = request.asked("cursor");
-  if (cursor != nullptr && cursor->find('.') != std::string::npos)
-    slice.behind = place_of(*cursor);
-  else if (cursor != nullptr)
+  if (request.asked("cursor") != nullptr)
     slice.offset = number_asked(request, "cursor", 0, 0, kLastOffset);
+  return slice;
+}
+
+Slice Slice::of_jobs(const Request& request) {
+  Slice slice{number_asked(request, "limit", 50, 1, 1000),
+              number_asked(request, "offset", 0, 0, kLastOffset)};
+  const std::string* cursor = request.asked("cursor");
+  if (cursor != nullptr && !cursor->empty()) slice.behind = place_of(*cursor);
   return slice;
 }
 

@@ -77,12 +77,13 @@ struct Page {
   std::string text(std::size_t total) const;
 };
 
-/// ?limit, ?offset and ?cursor of the other endpoints; a cursor is the offset where it goes on, or of
-/// jobs the place of one.
+/// ?limit, ?offset and ?cursor of the other endpoints; a cursor is the offset where it goes on, and in
+/// of_jobs() the place of a job.
 struct Slice {
   std::size_t limit = 50, offset = 0;
   std::optional<std::pair<std::uint64_t, std::string>> behind = {};
   static Slice of(const Request& request, std::size_t limit = 50, std::size_t most = 1000);
+  static Slice of_jobs(const Request& request);
 
   template <class Items, class Print>
   std::string list(const Names& names, const Items& items, Print print) const {

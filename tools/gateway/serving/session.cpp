@@ -109,7 +109,10 @@ std::optional<Fault> Session::fault_of(beast::error_code failed,
     fault.message =
         fmt::format("the body of the request is too long: at most {} bytes are taken", most);
     fault.details = {{"field", quoted("envelope")}, {"max_bytes", std::to_string(most)}};
-    if (parser.target() == "/ojs/v1/workers/ack") fault.code = "RESULT_TOO_LARGE";
+    const std::string_view target = parser.target();
+    if (target == "/ojs/v1/workers/ack" ||
+        (target.starts_with("/ojs/v1/jobs/") && target.ends_with("/ack")))
+      fault.code = "RESULT_TOO_LARGE";
     if (const std::uint64_t length = parser.announced_bytes(); length != 0)
       fault.details.emplace_back("actual_bytes", std::to_string(length));
     return fault;

@@ -182,8 +182,8 @@ class OJS_SHM_API Worker {
   /// Of a handle with an id: a sign of life, also while its thread works on a job. Thread-safe.
   void beat();
   /// Of a handle with an id: what its worker does from now on, as lists of workers say it. kQuiet: it
-  /// takes no more jobs; kTerminate: it ends when those in hand are done. Changes no directive, and
-  /// fetches nothing by itself. Errors: kTimeout. Source: ojs-worker-protocol 7.2.
+  /// takes no more jobs; kTerminate: it ends when those in hand are done. Changes no directive.
+  /// Errors: kClosed, kTimeout, kSegmentFull. Source: ojs-worker-protocol 7.2.
   Status say(WorkerDirective state);
   /// What an operator has asked of it. A quiet handle fetches nothing (kEmpty, kTimeout); a handle
   /// that was told to terminate gets kClosed. Thread-safe.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import signal
 import threading
 import weakref
@@ -79,7 +80,9 @@ class AsyncWorker(Registry):
                 try:
                     await self._feed(fetcher, keeper, pool)
                 finally:
-                    say_that_it_ends(fetcher, self._id)
+                    if self._id is not None:
+                        with contextlib.suppress(errors.OjsError):
+                            say_that_it_ends(fetcher)
                     await self._drain()
         finally:
             watch.cancel()

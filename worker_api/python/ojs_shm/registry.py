@@ -182,11 +182,9 @@ class Keeper:
                 self._told(directive)
 
 
-def say_that_it_ends(worker: Handle, id: str | None) -> None:
+def say_that_it_ends(worker: Handle) -> None:
     """Lists of workers say `terminate` of it from now on, while its last jobs run."""
-    if id is not None:
-        with contextlib.suppress(errors.OjsError):
-            worker.call(library().worker_say, DIRECTIVES.index("terminate"))
+    worker.call(library().worker_say, DIRECTIVES.index("terminate"))
 
 
 def _period(job: Job) -> float:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import select
 import signal
@@ -103,8 +104,9 @@ class Worker(Registry):
                 thread.start()
             select.select([self._stop], [], [])
             self._handles.interrupt()
-            with self._handles.lent() as worker:
-                say_that_it_ends(worker, self._id)
+            if self._id is not None:
+                with contextlib.suppress(errors.OjsError), self._handles.lent() as worker:
+                    say_that_it_ends(worker)
             self._drain(threads, keeper)
             if self._broken is not None:
                 raise self._broken
