@@ -37,7 +37,8 @@ class Reports : public testing::Test {
       while (free_blocks() >= few + size / 200 + 1) s.put(ballast);
     }
   }
-  QuietSegment s;
+  static constexpr int kTurn = 160;  ///< jobs until a slot is used again
+  QuietSegment s{few_slots(128)};
   Proxy proxy = Proxy::attach(s.segment).value();
 };
 
@@ -287,8 +288,9 @@ TEST_F(Reports, of_two_at_once_are_one_or_the_other) {
   JobSpec large = spec_of();
   large.args = args;
   leave_blocks(12);
-  std::uint64_t accesses = ~0ULL;
-  for (std::uint64_t at = 0; at < accesses; ++at)
+  bool acted = true;  // in one of the reports: the longest has as many accesses
+  for (std::uint64_t at = 0; acted; ++at) {
+    acted = false;
     for (int meant = 0; meant < 5; ++meant) {
       SCOPED_TRACE("at access " + std::to_string(at) + ", " + std::to_string(meant));
       const std::string id = begin();
@@ -299,7 +301,6 @@ TEST_F(Reports, of_two_at_once_are_one_or_the_other) {
         ASSERT_TRUE(s.worker.progress(s.job, 0.1, text_of(1, 300)).ok());
       }
       std::uint64_t count = 0;
-      // How many accesses there are depends on the blocks that are free, so a report may end before.
       int what = 0;
       bool acting = false;
       Status reported;
@@ -307,7 +308,7 @@ TEST_F(Reports, of_two_at_once_are_one_or_the_other) {
       {
         const AtAccess meanwhile([&](shm::Access, shm::Point, const void*) {
           if (acting || count++ != at) return;
-          acting = true;
+          acting = acted = true;
           what = meant;
           if (what == 0) {
             EXPECT_TRUE(s.worker.progress(s.job, 0.2, text_of(2, 300)).ok());
@@ -318,7 +319,7 @@ TEST_F(Reports, of_two_at_once_are_one_or_the_other) {
             EXPECT_EQ(s.take(), id);
           } else {
             EXPECT_TRUE(s.worker.ack(s.job).ok());
-            for (int i = 0; i < 520; ++i) s.put(), s.drain();
+            for (int i = 0; i < kTurn; ++i) s.put(), s.drain();
             EXPECT_FALSE(s.observer.get(id).ok()) << "its slot is another job's";
             EXPECT_TRUE(s.admin.mend().ok());
             kept = s.put(large);  // in the blocks that are free
@@ -327,7 +328,6 @@ TEST_F(Reports, of_two_at_once_are_one_or_the_other) {
         });
         reported = proxy.progress(id, fence, 0.3, text_of(3, 300));
       }
-      accesses = count;
       EXPECT_EQ(s.findings(), "");
       if (what == 0) {
         EXPECT_TRUE(reported.ok());
@@ -345,10 +345,11 @@ TEST_F(Reports, of_two_at_once_are_one_or_the_other) {
       }
       EXPECT_EQ(s.worker.ack(s.job).ok(), what == 0 || what == 2);
       s.drain();
-      for (int i = 0; i < 520; ++i) s.put(), s.drain();
+      for (int i = 0; i < kTurn; ++i) s.put(), s.drain();
       EXPECT_EQ(blocks(), before);
       if (HasFailure()) return;
     }
+  }
 }
 
 /// Two threads report, one reads: what it reads was reported so, fraction and texts together.
