@@ -175,8 +175,8 @@ Status Crew::run() {
 
   // Whether a caller asked for it or a fetch failed: from here on the way is the same.
   stop();
-  (void)fetcher_.say(
-      WorkerDirective::kTerminate);  // what lists say of it meanwhile is no error of ours
+  // When it fails, lists of workers call this one running until it leaves; the drain goes on.
+  (void)fetcher_.say(WorkerDirective::kTerminate);
   const std::size_t unfinished = drain();
   if (keeper.joinable()) {
     {

@@ -90,6 +90,11 @@ class Jobs(OnGateway):
                                    ("DELETE", "rate-limits/tenant:tb/override", None)):
             self.call(method, path, body, headers=mine, expect=404)
         self.call("PUT", "rate-limits/tenant:ta", {"concurrency": 9}, headers=mine, expect=200)
+        self.call("PUT", "rate-limits/tenant:tb", {"concurrency": 9}, expect=200)
+        for path in ("rate-limits", "admin/rate-limits"):
+            keys = [limit["key"] for limit in self.call("GET", path, headers=mine, expect=200).json["items"]]
+            self.assertEqual(("tenant:ta" in keys, "tenant:tb" in keys), (True, False))
+        self.call("DELETE", "rate-limits/tenant:tb/override", expect=200)
         listed = self.call("GET", "admin/tenants?per_page=100", headers=mine, expect=200).json["items"]
         self.assertEqual([each["tenant_id"] for each in listed], ["ta"])
         self.call("DELETE", "jobs/" + theirs["id"], headers={"X-OJS-Tenant": "tb"}, expect=200)

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that wait, for a job or for a result, and jobs of native processes that end the wait."""
 
+import contextlib
+import http.client
 import json
+import os
+import signal
 import threading
 import time
 
-from gateways import BOUND, OnGateway
+from gateways import BOUND, OnGateway, Up
 
 
 class Jobs(OnGateway):
@@ -72,6 +76,30 @@ class Jobs(OnGateway):
         error = self.call("GET", f"jobs/{job['id']}/result?wait=true&timeout=0.05", expect=408).error
         self.assertEqual((error["code"], error["retryable"], error["details"]),
                          ("timeout", True, {"job_id": job["id"], "state": "available"}))
+
+    def answered_by_a_gateway_that_ends(self):
+        """The reply to a wait for a result; None when the gateway ended before it had read the request."""
+        with Up() as up, contextlib.closing(up.connection()) as spoken:
+            job = up.call("POST", "jobs", {"type": "a.b", "args": []}).json["job"]["id"]
+            spoken.connect()
+            ask = "GET {} HTTP/1.1\r\nHost: " + up.address + "\r\n\r\n"
+            wait = f"/ojs/v1/jobs/{job}/result?wait=true&timeout=20"
+            spoken.sock.sendall((ask.format("/health") + ask.format(wait)).encode())
+            with http.client.HTTPResponse(spoken.sock) as first:
+                first.begin()
+                first.read()
+            os.kill(up.child("ojs-shm-gateway"), signal.SIGTERM)
+            with contextlib.suppress(http.client.BadStatusLine, ConnectionError):
+                answer = http.client.HTTPResponse(spoken.sock)
+                answer.begin()
+                return answer.status, json.loads(answer.read())["error"]
+        return None
+
+    def test_a_wait_that_the_gateways_end_cuts_off_is_no_result(self):
+        answers = filter(None, (self.answered_by_a_gateway_that_ends() for _ in range(10)))
+        status, error = next(answers)
+        self.assertEqual((status, error["retryable"]), (503, True))
+        self.assertIn("available", error["message"])
 
     def test_whoever_waits_for_a_result_hears_of_the_end(self):
         ends = {"completed": lambda job: self.call("POST", "workers/ack", {"job_id": job["id"], "result": 7}, expect=200),

@@ -141,11 +141,11 @@ constexpr Shape kShapes[] = {
     {"QueueAndPolicy", "+Queue, +QueuePolicy, +QueueConfig"},
     {"ShownQueue", "queue: QueueAndPolicy, +QueueAndPolicy"},
     {"QueueList", "queues: [Queue], total: integer, pagination: Slice"},
-    {"QueuePace", "completed_last_hour?: integer, failed_last_hour?: integer, avg_duration_ms?: integer, "
+    {"QueueSpeed", "completed_last_hour?: integer, failed_last_hour?: integer, avg_duration_ms?: integer, "
                   "avg_wait_ms?: integer, throughput_per_second?: number"},
-    {"PacedQueue", "+Queue, +QueuePace"},
-    {"QueueNumbers", "queue: text, +PacedQueue"},
-    {"QueueStats", "queue: PacedQueue|text, stats: QueueNumbers, computed_at: time, +PacedQueue?"},
+    {"MeasuredQueue", "+Queue, +QueueSpeed"},
+    {"QueueNumbers", "queue: text, +MeasuredQueue"},
+    {"QueueStats", "queue: MeasuredQueue|text, stats: QueueNumbers, computed_at: time, +MeasuredQueue?"},
     {"PausedQueue", "queue?: Queue, name: text, paused: boolean, status?: text, paused_at?: time, resumed_at?: time"},
     {"QueueDeletion", "strategy?: 'reject'|'discard'"},
     {"DeletedQueue", "deleted: boolean, queue: text, name: text, strategy: text, jobs_affected: integer, "

@@ -18,7 +18,7 @@
 namespace ojs_shm::gateway {
 namespace {
 
-void write_throughput(json::ObjectWriter& writer, const QueuePace::Ended& ended) {
+void write_throughput(json::ObjectWriter& writer, const RecentEnds::Ended& ended) {
   json::ObjectWriter throughput(writer.open("throughput"));
   throughput.number("processed_per_minute", static_cast<std::int64_t>(ended.completed));
   throughput.number("failed_per_minute", static_cast<std::int64_t>(ended.failed));
@@ -35,7 +35,8 @@ std::string summary_text(Desk& desk, const QueueInfo& queue, bool whole) {
     counts.close();
     writer.boolean("paused", queue.paused);
     writer.number("depth", static_cast<std::int64_t>(queue.depth));
-    if (whole) write_throughput(writer, desk.hall.stats().pace().of(queue, desk.now_ms()).minute);
+    if (whole)
+      write_throughput(writer, desk.hall.stats().recent_ends().of(queue, desk.now_ms()).minute);
     write_created(writer, queue);
   });
 }

@@ -30,7 +30,7 @@ Reply stats(Desk& desk, const Request&) {
     cancelled += queue.cancelled_total;
     dead += queue.dead_letters;
   }
-  const QueuePace::Ended ended = desk.hall.stats().within_minute(*census);
+  const RecentEnds::Ended ended = desk.hall.stats().within_minute(*census);
   const std::uint64_t up = desk.now_ms() - std::min(desk.now_ms(), desk.hall.started_at_ms);
   return ok(object([&](json::ObjectWriter& writer) {
     count(writer, "queues", census->queues.size());

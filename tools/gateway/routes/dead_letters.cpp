@@ -91,6 +91,7 @@ JobInfo dead_letter_of(Desk& desk, const Request& request) {
   try {
     return job_of(desk, request, request.names[0]);
   } catch (const Fault& of_job) {
+    if (of_job.status != 404) throw;
     Fault fault = not_found("dead_letter_job", request.names[0]);
     const auto is_gone = [](const auto& detail) { return detail.first == "gone"; };
     if (std::ranges::any_of(of_job.details, is_gone)) {

@@ -71,7 +71,7 @@ Reply list(Desk& desk, const Request& request) {
     writer.boolean("has_more", history.more);
     writer.value("items", events);
     json::ObjectWriter pagination(writer.open("pagination"));
-    // how many more there are, nobody has counted
+    // the whole number is known only of a list that begins and ends here
     if (after.empty() && !history.more)
       pagination.number("total", static_cast<std::int64_t>(history.events.size()));
     pagination.number("limit", static_cast<std::int64_t>(limit));

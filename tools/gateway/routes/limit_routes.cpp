@@ -62,8 +62,16 @@ LimitInfo limit_of(Desk& desk, const std::string& key) {
   return must(std::move(limit));
 }
 
+/// Whether the key is of a tenant that the request is not of.
+bool is_anothers(const Request& request, std::string_view key) {
+  constexpr std::string_view kOfTenant = "tenant:";
+  const std::string_view own = request.header("x-ojs-tenant");
+  return !own.empty() && key.starts_with(kOfTenant) && key.substr(kOfTenant.size()) != own;
+}
+
 Reply list(Desk& desk, const Request& request) {
-  const auto limits = desk.observer.limits();
+  auto limits = desk.observer.limits();
+  std::erase_if(limits, [&](const LimitInfo& limit) { return is_anothers(request, limit.key); });
   const auto text = [now_ms = desk.now_ms()](const LimitInfo& limit) {
     return limit_text(limit, now_ms);
   };
@@ -77,10 +85,7 @@ Reply list(Desk& desk, const Request& request) {
 /// The key in the path, or that of the queue in the path (ojs-rate-limiting 7.2).
 std::string key_of(const Request& request) {
   const std::string& name = request.names[0];
-  constexpr std::string_view kOfTenant = "tenant:";
-  if (const std::string_view own = request.header("x-ojs-tenant");
-      !own.empty() && name.starts_with(kOfTenant) && name.substr(kOfTenant.size()) != own)
-    throw not_found("rate_limit", name);  // what another tenant has, is no tenant's to know
+  if (is_anothers(request, name)) throw not_found("rate_limit", name);
   return request.path.starts_with("/ojs/v1/admin/queues/") ? "queue:" + name : name;
 }
 

@@ -33,8 +33,9 @@ std::int64_t mean(std::uint64_t sum, std::uint64_t count) {
 }
 
 /// How fast the queue is. Source: ojs-http-binding 11.2.
-std::string pace_text(Desk& desk, const std::string& name) {
-  const QueuePace::Of ended = desk.hall.stats().pace().of(queue_of(desk, name), desk.now_ms());
+std::string speed_text(Desk& desk, const std::string& name) {
+  const RecentEnds::Of ended =
+      desk.hall.stats().recent_ends().of(queue_of(desk, name), desk.now_ms());
   std::uint64_t waits = 0, waited_ms = 0, runs = 0, ran_ms = 0;
   for (const LevelWaits& level : desk.observer.waits()) {
     if (level.queue != name) continue;
@@ -54,7 +55,7 @@ std::string pace_text(Desk& desk, const std::string& name) {
 Reply stats(Desk& desk, const Request& request) {
   const QueueInfo queue = queue_seen(desk, request);
   std::string own = queue_text(queue);
-  if (request.header("x-ojs-tenant").empty()) own = joined(own, pace_text(desk, queue.name));
+  if (request.header("x-ojs-tenant").empty()) own = joined(own, speed_text(desk, queue.name));
   const std::string stats = joined("{\"queue\":" + quoted(queue.name) + "}", own);
   const std::string at = "{\"computed_at\":" + quoted(print_timestamp(desk.now_ms())) + "}";
   if (const std::string* shape = request.asked("shape"); shape != nullptr && *shape == "binding")

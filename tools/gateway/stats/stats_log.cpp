@@ -40,9 +40,6 @@ StatsMark mark_of(const Census& census) {
   return mark;
 }
 
-/// A counter never falls, but a segment may be replaced by another of its name.
-std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(before, now); }
-
 std::string point_text(std::uint64_t begin_ms, const StatsMark& before, const StatsMark& mark) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("timestamp", print_timestamp(begin_ms));
@@ -98,7 +95,7 @@ std::string StatsLog::text_of(const StatsMark& mark, const Census& census,
 
 bool StatsLog::add(const Census& census, std::size_t workers) {
   const StatsMark mark = mark_of(census);
-  pace_.add(census);
+  recent_ends_.add(census);
   const std::lock_guard lock(mutex_);
   for (Row& row : rows_) row.add(mark);
   if (watchers_ == 0) return false;
@@ -107,7 +104,7 @@ bool StatsLog::add(const Census& census, std::size_t workers) {
   return true;
 }
 
-QueuePace::Ended StatsLog::within_minute(const Census& census) const {
+RecentEnds::Ended StatsLog::within_minute(const Census& census) const {
   const StatsMark mark = mark_of(census);
   const std::lock_guard lock(mutex_);
   const auto& marks = rows_[0].marks;

@@ -10,7 +10,7 @@
 
 #include <ojs_shm/census.hpp>
 
-#include "tools/gateway/stats/queue_pace.hpp"
+#include "tools/gateway/stats/recent_ends.hpp"
 
 namespace ojs_shm::gateway {
 
@@ -46,8 +46,8 @@ class StatsLog {
   bool add(const Census& census, std::size_t workers);
   Look latest() const;
   /// Jobs that ended in the minute before a look, or in as much of it as is known.
-  QueuePace::Ended within_minute(const Census& census) const;
-  const QueuePace& pace() const { return pace_; }  ///< of single queues
+  RecentEnds::Ended within_minute(const Census& census) const;
+  const RecentEnds& recent_ends() const { return recent_ends_; }  ///< of single queues
   /// Oldest first; a point of a time about which nothing is known is left out.
   std::string history(const Span& span) const;
 
@@ -69,7 +69,7 @@ class StatsLog {
 
   mutable std::mutex mutex_;
   Row rows_[3] = {{kStepMs, 720}, {60'000, 1440}, {3'600'000, 720}};
-  QueuePace pace_;
+  RecentEnds recent_ends_;
   Look latest_;
   std::size_t watchers_ = 0;
 };

@@ -28,7 +28,7 @@ class Reports : public testing::Test {
       if (pool.name == "blocks") return pool.capacity - pool.used;
     return 0;
   }
-  /// Jobs that nobody fetches take the others, so that a block that is freed is soon another job's.
+  /// Fills all other blocks with jobs that are never fetched: the next job gets a block just freed.
   void leave_blocks(std::uint64_t few) {
     JobSpec ballast = spec_of({}, "ballast");
     for (std::size_t size = 60'000; size > 300; size /= 2) {

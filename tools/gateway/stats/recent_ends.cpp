@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/gateway/stats/queue_pace.hpp"
+#include "tools/gateway/stats/recent_ends.hpp"
 
 #include <algorithm>
 
 namespace ojs_shm::gateway {
 namespace {
 
-QueuePace::Ended ended(const QueueInfo& queue) {
+RecentEnds::Ended ended(const QueueInfo& queue) {
   return {queue.completed_total, queue.discarded_total};
 }
 
-/// A counter never falls, but a segment may be replaced by another of its name.
-std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(before, now); }
-
 }  // namespace
 
-void QueuePace::Row::add(const Mark& mark) {
+void RecentEnds::Row::add(const Mark& mark) {
   // The clock of another segment of the name, or a clock set back: the past is of another time.
   if (!marks.empty() && mark.at_ms < marks.back().at_ms) marks.clear();
   if (!marks.empty() && mark.at_ms - marks.back().at_ms < step_ms - step_ms / 10) return;
@@ -23,7 +20,7 @@ void QueuePace::Row::add(const Mark& mark) {
   while (marks.front().at_ms + span_ms < mark.at_ms) marks.pop_front();
 }
 
-QueuePace::Ended QueuePace::Row::since(const QueueInfo& queue, std::uint64_t now_ms) const {
+RecentEnds::Ended RecentEnds::Row::since(const QueueInfo& queue, std::uint64_t now_ms) const {
   const auto first =
       std::ranges::find_if(marks, [&](const Mark& mark) { return mark.at_ms + span_ms >= now_ms; });
   if (first == marks.end()) return {};
@@ -34,7 +31,7 @@ QueuePace::Ended QueuePace::Row::since(const QueueInfo& queue, std::uint64_t now
   return {grown(before.completed, now.completed), grown(before.failed, now.failed)};
 }
 
-void QueuePace::add(const Census& census) {
+void RecentEnds::add(const Census& census) {
   Mark mark{.at_ms = census.at_ms};
   for (const QueueCensus& queue : census.queues)
     mark.queues.emplace(queue.info.name, ended(queue.info));
@@ -43,7 +40,7 @@ void QueuePace::add(const Census& census) {
   hour_.add(mark);
 }
 
-QueuePace::Of QueuePace::of(const QueueInfo& queue, std::uint64_t now_ms) const {
+RecentEnds::Of RecentEnds::of(const QueueInfo& queue, std::uint64_t now_ms) const {
   const std::lock_guard lock(mutex_);
   return {minute_.since(queue, now_ms), hour_.since(queue, now_ms)};
 }

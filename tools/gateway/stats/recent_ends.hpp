@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -11,9 +12,14 @@
 
 namespace ojs_shm::gateway {
 
+/// How far a counter went. It never falls, but a segment may be replaced by another of its name.
+inline std::uint64_t grown(std::uint64_t before, std::uint64_t now) {
+  return now - std::min(before, now);
+}
+
 /// How many jobs of each queue ended in the last minute and in the last hour, or in as much of it as
 /// is known. Thread-safe. Source: ojs-http-binding 11.2, ojs-admin-api 6.1.
-class QueuePace {
+class RecentEnds {
  public:
   struct Ended {
     std::uint64_t completed = 0, failed = 0;
