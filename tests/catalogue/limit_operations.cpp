@@ -138,15 +138,12 @@ std::vector<Operation> limit_operations() {
       {"limit_cancel_let_go",
        [=](Hands& h) {
          at_work(2)(h);
-         const std::string next = h.id;
          must(h.worker->ack(h.job));
-       },
-       [](Hands& h) {
          JobFilter waiting;
          waiting.state = State::kAvailable;
-         const Observer observer = must(Observer::attach(h.segment));
-         must(h.producer->cancel(observer.list(waiting).front().id));
-       }},
+         h.id = must(Observer::attach(h.segment)).list(waiting).at(0).id;
+       },
+       [](Hands& h) { must(h.producer->cancel(h.id)); }},
       {"limit_reprioritize_held_back", at_work(2),
        [](Hands& h) { must(h.producer->reprioritize(h.id, 0)); }},
       {"limit_lease_ends",

@@ -139,11 +139,9 @@ std::vector<Operation> workflow_operations() {
       {"workflow_job_cancelled",
        [](Hands& h) {
          create(h, whole(WorkflowKind::kChain, {job_in(), job_in(), job_in()}));
+         h.id = must(Observer::attach(h.segment)).list({}).at(0).id;
        },
-       [](Hands& h) {
-         const auto jobs = must(Observer::attach(h.segment)).list({});
-         must(h.producer->cancel(jobs.front().id));
-       }},
+       [](Hands& h) { must(h.producer->cancel(h.id)); }},
       {"workflow_job_dropped",
        [](Hands& h) {
          bound(h, "default", 1, BackpressureStrategy::kDropOldest);
