@@ -226,7 +226,8 @@ class Killed(OnPrograms):
 
     def setUp(self):
         super().setUp()
-        self.start("ojs-shm-broker", "--slots", "32768", "--remove").stdout.readline()
+        # Room for the replies of all deaths, of some 400 KB each: what has no room is not kept.
+        self.start("ojs-shm-broker", "--slots", "131072", "--remove").stdout.readline()
 
     def gateway(self):
         process = self.start("ojs-shm-gateway", "--listen", "127.0.0.1:0", "--threads", "1", "--test-hooks")
