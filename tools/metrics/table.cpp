@@ -11,6 +11,8 @@
 
 #include <ojs_shm/census.hpp>
 
+#include "tools/metrics/queue_waits.hpp"
+
 namespace ojs_shm::metrics {
 namespace {
 
@@ -116,35 +118,26 @@ void set_histogram(ClientMetric& metric, const WaitHistogram& waits) {
   metric.histogram.bucket.push_back({waits.count, std::numeric_limits<double>::infinity()});
 }
 
-void add_up(WaitHistogram& sum, const WaitHistogram& level) {
-  sum.count += level.count;
-  sum.sum_ms += level.sum_ms;
-  sum.up_to_ms.resize(level.up_to_ms.size());
-  for (std::size_t i = 0; i < level.up_to_ms.size(); ++i)
-    sum.up_to_ms[i] = {level.up_to_ms[i].first, sum.up_to_ms[i].second + level.up_to_ms[i].second};
-}
-
 void add_waits(Page& page, const Observer& observer) {
   page.family("ojs_job_wait_duration_by_priority", "Seconds from enqueue to being handed out.",
               MetricType::Histogram);
-  std::map<std::string, WaitHistogram> waits, runs, since_enqueue;
-  for (const LevelWaits& level : observer.waits()) {
+  const std::vector<LevelWaits> levels = observer.waits();
+  for (const LevelWaits& level : levels)
     set_histogram(page.add({{"queue", level.queue}, {"priority", std::to_string(level.priority)}}),
                   level.from_enqueue);
-    add_up(since_enqueue[level.queue], level.from_enqueue);
-    add_up(waits[level.queue], level.from_available);
-    add_up(runs[level.queue], level.runs);
-  }
+  const auto queues = waits_by_queue(levels);
   page.family("ojs_job_queue_time_seconds", "Seconds from enqueue to being handed out.",
               MetricType::Histogram);
-  for (const auto& [queue, sum] : since_enqueue) set_histogram(page.add({{"queue", queue}}), sum);
+  for (const auto& [queue, waits] : queues)
+    set_histogram(page.add({{"queue", queue}}), waits.from_enqueue);
   page.family("ojs_scheduling_queue_wait_duration",
               "Seconds from becoming available to being handed out.", MetricType::Histogram);
-  for (const auto& [queue, sum] : waits) set_histogram(page.add({{"queue", queue}}), sum);
+  for (const auto& [queue, waits] : queues)
+    set_histogram(page.add({{"queue", queue}}), waits.from_available);
   page.family("ojs_job_duration_seconds",
               "Seconds from being handed out to the ack, the failure or the time limit.",
               MetricType::Histogram);
-  for (const auto& [queue, sum] : runs) set_histogram(page.add({{"queue", queue}}), sum);
+  for (const auto& [queue, waits] : queues) set_histogram(page.add({{"queue", queue}}), waits.runs);
 }
 
 /// Source: ojs-fair-scheduling 11.2.

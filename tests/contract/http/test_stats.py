@@ -71,8 +71,17 @@ class Stats(OnGateway):
         self.assertEqual((numbers["completed_last_hour"], numbers["failed_last_hour"]), (2, 1))
         self.assertEqual(numbers["throughput_per_second"], 2 / 60)
         self.assertGreaterEqual(min(numbers["avg_duration_ms"], numbers["avg_wait_ms"]), 0)
-        listed = self.call("GET", "admin/queues/" + self.queue, expect=200).json["throughput"]
-        self.assertEqual(listed, {"processed_per_minute": 2, "failed_per_minute": 1})
+        seen = self.call("GET", "admin/queues/" + self.queue, expect=200).json
+        self.assertEqual(seen["throughput"], {"processed_per_minute": 2, "failed_per_minute": 1})
+        listed = self.call("GET", "admin/queues", expect=200).json["items"]
+        self.assertIn(seen["latency_ms"], [each.get("latency_ms") for each in listed if each["name"] == self.queue])
+        self.assertEqual(sorted(seen["latency_ms"]), ["p50", "p95", "p99"])
+        for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):  # against the whole histogram
+            levels = [each for each in self.call("GET", "admin/waits", expect=200).json["items"]
+                      if each["queue"] == self.queue]
+            waited = [each["from_available"] for each in levels]
+            no_longer = sum(each["up_to_ms"][str(seen["latency_ms"][name])] for each in waited)
+            self.assertGreaterEqual(no_longer, share * sum(each["count"] for each in waited))
 
     def test_http_waits_of_each_level(self):
         self.put_job(priority=1)

@@ -153,7 +153,8 @@ constexpr Shape kShapes[] = {
     {"PriorityCount", "priority: integer, count: integer"},
     {"LevelStats", "queue: text, counts_by_priority: {integer}, total: integer, distribution: [PriorityCount]"},
     {"QueueSummary", "name: text, state: 'active'|'paused', counts: JobCounts, paused: boolean, depth: integer, "
-                     "throughput?: Throughput, created_at?: time"},
+                     "throughput?: Throughput, latency_ms?: Latency, created_at?: time"},
+    {"Latency", "p50: integer, p95: integer, p99: integer"},
     {"QueueView", "+QueueSummary, configuration: QueueConfiguration, oldest_available_at: time|null, +QueuePolicy"},
     {"QueueConfiguration", "+QueuePolicy, concurrency?: integer, rate_limit?: object"},
     {"QueuePage", "items: [QueueSummary], pagination: Page"},

@@ -4,6 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "tools/gateway/intake/body.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
@@ -13,6 +17,7 @@
 #include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/routes/paging.hpp"
 #include "tools/gateway/serving/hall.hpp"
+#include "tools/metrics/queue_waits.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -25,8 +30,18 @@ void write_throughput(json::ObjectWriter& writer, const RecentEnds::Ended& ended
   throughput.close();
 }
 
-/// `whole`: of all tenants. How many jobs of one ended lately is not known.
-std::string summary_text(Desk& desk, const QueueInfo& queue, bool whole) {
+using WaitsByQueue = std::map<std::string, metrics::QueueWaits, std::less<>>;
+
+/// How long jobs waited until they began, to a bucket of the histogram.
+void write_latency(json::ObjectWriter& writer, const WaitHistogram& waits) {
+  json::ObjectWriter latency(writer.open("latency_ms"));
+  for (const auto& [name, permille] : {std::pair("p50", 500U), {"p95", 950U}, {"p99", 990U}})
+    latency.number(name, static_cast<std::int64_t>(metrics::quantile_ms(waits, permille)));
+  latency.close();
+}
+
+/// `waits`: of all tenants; null for one, of which it is not known, nor how many jobs ended lately.
+std::string summary_text(Desk& desk, const QueueInfo& queue, const WaitsByQueue* waits) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("name", queue.name);
     writer.text("state", status_of(queue));
@@ -35,13 +50,16 @@ std::string summary_text(Desk& desk, const QueueInfo& queue, bool whole) {
     counts.close();
     writer.boolean("paused", queue.paused);
     writer.number("depth", static_cast<std::int64_t>(queue.depth));
-    if (whole)
+    if (waits != nullptr) {
       write_throughput(writer, desk.hall.stats().recent_ends().of(queue, desk.now_ms()).minute);
+      if (const auto of = waits->find(queue.name); of != waits->end())
+        write_latency(writer, of->second.from_available);
+    }
     write_created(writer, queue);
   });
 }
 
-std::string detail_text(Desk& desk, const QueueInfo& queue, bool whole) {
+std::string detail_text(Desk& desk, const QueueInfo& queue, const WaitsByQueue* waits) {
   const std::string more = object([&](json::ObjectWriter& writer) {
     writer.value("configuration", settings_text(desk, queue));
     if (queue.oldest_age_ms != 0)
@@ -50,20 +68,25 @@ std::string detail_text(Desk& desk, const QueueInfo& queue, bool whole) {
       writer.value("oldest_available_at", "null");
   });
   // The policy stands at the top as well, as it was sent.
-  return joined(joined(summary_text(desk, queue, whole), more), print_queue_policy(queue));
+  return joined(joined(summary_text(desk, queue, waits), more), print_queue_policy(queue));
 }
 
-bool is_of_all(const Request& request) { return request.header("x-ojs-tenant").empty(); }
+std::optional<WaitsByQueue> waits_seen(Desk& desk, const Request& request) {
+  if (!request.header("x-ojs-tenant").empty()) return std::nullopt;
+  return metrics::waits_by_queue(desk.observer.waits());
+}
 
 Reply list(Desk& desk, const Request& request) {
+  const auto waits = waits_seen(desk, request);
   return ok(Page::of(request).list(desk.observer.queues(), [&](QueueInfo queue) {
     narrow_to_tenant(desk, request, queue);
-    return summary_text(desk, queue, is_of_all(request));
+    return summary_text(desk, queue, waits ? &*waits : nullptr);
   }));
 }
 
 Reply get(Desk& desk, const Request& request) {
-  return ok(detail_text(desk, queue_seen(desk, request), is_of_all(request)));
+  const auto waits = waits_seen(desk, request);
+  return ok(detail_text(desk, queue_seen(desk, request), waits ? &*waits : nullptr));
 }
 
 Reply configure(Desk& desk, const Request& request) {

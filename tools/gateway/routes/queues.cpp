@@ -9,6 +9,7 @@
 #include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/routes/paging.hpp"
 #include "tools/gateway/serving/hall.hpp"
+#include "tools/metrics/queue_waits.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/time_text.hpp"
 
@@ -28,25 +29,16 @@ Reply get(Desk& desk, const Request& request) {
   return ok(wrapped_and_flat("queue", joined(text, config_text(desk, queue))));
 }
 
-std::int64_t mean(std::uint64_t sum, std::uint64_t count) {
-  return count == 0 ? 0 : static_cast<std::int64_t>(sum / count);
-}
-
 /// How fast the queue is. Source: ojs-http-binding 11.2.
 std::string speed_text(Desk& desk, const std::string& name) {
   const RecentEnds::Of ended =
       desk.hall.stats().recent_ends().of(queue_of(desk, name), desk.now_ms());
-  std::uint64_t waits = 0, waited_ms = 0, runs = 0, ran_ms = 0;
-  for (const LevelWaits& level : desk.observer.waits()) {
-    if (level.queue != name) continue;
-    waits += level.from_available.count, waited_ms += level.from_available.sum_ms;
-    runs += level.runs.count, ran_ms += level.runs.sum_ms;
-  }
+  const metrics::QueueWaits waits = metrics::waits_by_queue(desk.observer.waits())[name];
   return object([&](json::ObjectWriter& writer) {
     writer.number("completed_last_hour", static_cast<std::int64_t>(ended.hour.completed));
     writer.number("failed_last_hour", static_cast<std::int64_t>(ended.hour.failed));
-    writer.number("avg_duration_ms", mean(ran_ms, runs));
-    writer.number("avg_wait_ms", mean(waited_ms, waits));
+    writer.number("avg_duration_ms", static_cast<std::int64_t>(metrics::mean_ms(waits.runs)));
+    writer.number("avg_wait_ms", static_cast<std::int64_t>(metrics::mean_ms(waits.from_available)));
     writer.number("throughput_per_second", static_cast<double>(ended.minute.completed) / 60);
   });
 }
