@@ -317,6 +317,20 @@ class LocalFlag {
   std::atomic<bool> value_{false};
 };
 
+/// Flags of one process that its threads and signal handlers set.
+class LocalFlags {
+ public:
+  bool any() const noexcept { return value_.load(std::memory_order_acquire) != 0; }
+  bool has(std::uint32_t flag) const noexcept {
+    return (value_.load(std::memory_order_acquire) & flag) != 0;
+  }
+  void set(std::uint32_t flag) noexcept { value_.fetch_or(flag, std::memory_order_release); }
+  void clear(std::uint32_t flag) noexcept { value_.fetch_and(~flag, std::memory_order_release); }
+
+ private:
+  std::atomic<std::uint32_t> value_{0};
+};
+
 /// Asks for a cache line that will be written: it comes at once as its only copy, and not as a
 /// shared one first.
 inline void prefetch_for_write(const void* address) {

@@ -160,6 +160,8 @@ static int wrong_arguments_change_nothing(void) {
   CHECK(ojs_shm_fetch(here.worker, NULL, 0) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_fetch_batch(here.worker, NULL, 1, 0) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_ack(here.worker, here.job, NULL, 0) == OJS_SHM_E_EMPTY);
+  CHECK(ojs_shm_worker_quiet(NULL) == OJS_SHM_E_INVALID &&
+        ojs_shm_worker_resume(NULL) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_interrupt(NULL) == OJS_SHM_E_INVALID &&
         ojs_shm_cancel_requested(NULL) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_set_queue(here.admin, "default", NULL) == OJS_SHM_E_INVALID);

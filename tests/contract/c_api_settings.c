@@ -201,6 +201,11 @@ static int registered_workers(void) {
            ojs_shm_registered_worker(here.observer, "c-1", here.text, sizeof here.text));
   CHECK(strstr(here.text, "\"state\":\"quiet\"") != NULL);
   CHECK_OK(worker, ojs_shm_worker_say(worker, OJS_SHM_DIRECTIVE_RUNNING));
+  CHECK_OK(worker, ojs_shm_worker_quiet(worker));
+  CHECK(ojs_shm_fetch(worker, here.job, 1) == OJS_SHM_E_TIMEOUT);
+  CHECK_OK(worker, ojs_shm_worker_resume(worker));
+  CHECK_OK(worker, ojs_shm_fetch(worker, here.job, 0));
+  CHECK_OK(worker, ojs_shm_ack(worker, here.job, NULL, 0));
   CHECK_OK(here.admin, ojs_shm_direct_worker(here.admin, "c-1", OJS_SHM_DIRECTIVE_TERMINATE));
   CHECK(ojs_shm_fetch(worker, here.job, -1) == OJS_SHM_E_CLOSED);
   CHECK_OK(here.admin, ojs_shm_remove_worker(here.admin, "c-1"));

@@ -15,6 +15,8 @@
 #include <sstream>
 #include <string>
 
+#include <ojs_shm/worker.hpp>
+
 #include "tests/support/live_segment.hpp"
 
 namespace ojs_shm::test {
@@ -238,6 +240,58 @@ TEST(CliWork, sigterm_lets_the_running_command_finish) {
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(segment.job(id, "state"), "completed");
   EXPECT_EQ(segment.job(next, "state"), "available") << "no new job after SIGTERM";
+}
+
+TEST(CliWork, sigtstp_makes_it_quiet_until_sigcont) {
+  const LiveSegment segment;
+  const std::string go = segment.folder() / "go";
+  const std::string id = segment.enqueue({"-t", "a"});
+  Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do sleep 0.01; done",
+                                                  {"--worker-id", "w", "--count", "2"}));
+  ASSERT_TRUE(segment.becomes(id, "active"));
+  const auto observer = Observer::attach(segment.where()).value();
+  const auto says = [&](std::string_view state) {
+    return eventually([&] { return observer.registered_worker("w").value().state() == state; });
+  };
+  worker.signal(SIGTSTP);
+  EXPECT_TRUE(says("quiet"));
+  const std::string next = segment.enqueue({"-t", "a"});
+  std::ofstream(go) << "";
+  EXPECT_TRUE(segment.becomes(id, "completed")) << "what runs goes on";
+  ASSERT_TRUE(worker.read_line());  // it reports, and then would take the next
+  Job job;
+  auto other = Worker::attach(Segment::attach(segment.where()).value(), {}).value();
+  ASSERT_TRUE(other.fetch(job, kBound));
+  EXPECT_EQ(job.id(), next);
+  ASSERT_TRUE(other.requeue(job));
+  worker.signal(SIGCONT);
+  EXPECT_TRUE(segment.becomes(next, "completed"));
+  const Finished done = worker.wait();
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+}
+
+TEST(CliWork, sigterm_ends_a_quiet_one_also_in_the_middle_of_a_fetch) {
+  const LiveSegment segment;
+  Process worker =
+      segment.start_cli(shell_worker("true", {"--worker-id", "w", "--concurrency", "2"}));
+  const auto observer = Observer::attach(segment.where()).value();
+  const auto says = [&](std::string_view state) {
+    return eventually([&] {
+      const auto found = observer.registered_worker("w");
+      return found.ok() && found.value().state() == state;
+    });
+  };
+  ASSERT_TRUE(says("running"));
+  for (int turn = 0; turn < 3; ++turn) {
+    worker.signal(SIGTSTP);
+    EXPECT_TRUE(says("quiet")) << turn;
+    worker.signal(SIGCONT);
+    EXPECT_TRUE(says("running")) << turn;
+  }
+  worker.signal(SIGTSTP);
+  worker.signal(SIGTERM);
+  const Finished done = worker.wait();
+  EXPECT_EQ(done.exit_code, 0) << done.err;
 }
 
 TEST(CliWork, sigterm_that_came_before_the_command_ended_takes_no_further_job) {

@@ -53,6 +53,47 @@ TEST_F(RuntimeDrain, a_lease_lasts_as_long_as_its_handler) {
   EXPECT_EQ(finished(held).result, "\"held\"");
 }
 
+TEST_F(RuntimeDrain, a_quiet_runtime_fetches_nothing_until_it_resumes) {
+  RuntimeOptions options;
+  options.worker.id = "rests";
+  Runtime pool = runtime(options);
+  Tally begun, go_on;
+  int count = 0;
+  ASSERT_TRUE(pool.handle("slow", [&](JobContext&) {
+    begun.add();
+    go_on.wait_for(++count);
+    return std::string();
+  }));
+  Running running(pool);
+  const auto observer = Observer::attach(*segment_).value();
+  const auto says = [&](std::string_view state) {
+    return eventually([&] { return observer.registered_worker("rests").value().state() == state; });
+  };
+  auto other = Worker::attach(*segment_, {}).value();
+  for (int turn = 0; turn < 2; ++turn) {
+    pool.quiet();
+    ASSERT_TRUE(says("quiet")) << turn;
+    const std::string waits = enqueue("slow");
+    Job job;
+    ASSERT_TRUE(other.fetch(job, kBound)) << "it was taken";
+    ASSERT_TRUE(other.requeue(job));
+    go_on.add();
+    pool.resume();
+    EXPECT_EQ(finished(waits).state, State::kCompleted);
+  }
+
+  const std::string last = enqueue("slow");
+  ASSERT_TRUE(begun.wait_for(3));
+  pool.quiet();
+  EXPECT_TRUE(says("quiet")) << "also while all threads are busy";
+  const std::string left = enqueue("slow");
+  go_on.add();
+  EXPECT_EQ(finished(last).state, State::kCompleted);
+  pool.stop();
+  EXPECT_EQ(running.join().code(), Code::kOk) << "stop() ends a quiet one";
+  EXPECT_EQ(now(left).state, State::kAvailable);
+}
+
 TEST_F(RuntimeDrain, stop_lets_running_handlers_finish_and_fetches_nothing_more) {
   RuntimeOptions options;
   options.worker.id = "ends";

@@ -230,6 +230,10 @@ void Visitor::heartbeat(Input& input) {
   if (job.valid()) (void)worker_->heartbeat(job, lease);
   worker_->beat();
   (void)worker_->say(static_cast<WorkerDirective>(lease % 3));
+  Job none;
+  worker_->quiet();
+  (void)worker_->try_fetch(none);
+  worker_->resume();
   (void)worker_->directive();
 }
 

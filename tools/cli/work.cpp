@@ -142,10 +142,9 @@ int work(const Request& request, const WorkOptions& options) {
   crew.final_exits = options.final_exits;
   crew.json = request.json;
 
-  // Before the first thread: all of them inherit the mask, and only the crew's signalfd sees the
-  // two.
-  const sigset_t both = ending_signals();
-  ::pthread_sigmask(SIG_BLOCK, &both, nullptr);
+  // Before the first thread: all of them inherit the mask, and only the crew's signalfd sees them.
+  const sigset_t signals = crew_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);  // a command may end without having read its args
   // A command that calls ojs-shm means the segment of its job.
   ::setenv("OJS_SHM_NAME", request.where.name.c_str(), 1);
@@ -234,7 +233,10 @@ void add_work_command(CLI::App& app, Request& request) {
       "the message, and the job's retry policy decides. A cancelled job's command gets SIGTERM.\n"
       "Prints a line for each job: id, type, attempt, outcome, milliseconds. The outcome is "
       "completed, retryable,\n"
-      "discarded, timed_out, requeued, cancelled or lost.\n");
+      "discarded, timed_out, requeued, cancelled or lost.\n"
+      "SIGTERM and Ctrl-C end it once its commands are done, SIGTSTP and Ctrl-Z make it take no "
+      "new jobs until "
+      "SIGCONT.\n");
 }
 
 }  // namespace ojs_shm::cli

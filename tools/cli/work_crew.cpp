@@ -20,6 +20,7 @@
 #include "tools/cli/command_result.hpp"
 #include "tools/cli/job_command.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 
 namespace ojs_shm::cli {
@@ -51,18 +52,17 @@ bool signal_pending() {
 
 }  // namespace
 
-sigset_t ending_signals() {
-  sigset_t both;
-  ::sigemptyset(&both);
-  ::sigaddset(&both, SIGTERM);
-  ::sigaddset(&both, SIGINT);
-  return both;
+sigset_t crew_signals() {
+  sigset_t all;
+  ::sigemptyset(&all);
+  for (const int signal : {SIGTERM, SIGINT, SIGTSTP, SIGCONT}) ::sigaddset(&all, signal);
+  return all;
 }
 
 struct WorkCrew::Lane {
   Worker worker;
   std::thread thread;
-  bool said_so = false;  ///< that it ends
+  WorkerDirective said = WorkerDirective::kRunning;
 };
 
 WorkCrew::WorkCrew(const Segment& segment, CrewOptions options)
@@ -74,7 +74,7 @@ Status WorkCrew::run() {
   for (std::uint32_t i = 0; i < options_.concurrency; ++i) {
     auto worker = Worker::attach(segment_, options_.worker);
     if (!worker) return worker.error();
-    lanes_.push_back({std::move(worker).value(), {}});
+    lanes_.push_back({.worker = std::move(worker).value(), .thread = {}});
   }
   busy_lanes_ = lanes_.size();
   for (Lane& lane : lanes_) {
@@ -92,8 +92,8 @@ Status WorkCrew::run() {
 }
 
 void WorkCrew::watch_signals() {
-  const sigset_t both = ending_signals();
-  const int signals = ::signalfd(-1, &both, SFD_CLOEXEC);
+  const sigset_t all = crew_signals();
+  const int signals = ::signalfd(-1, &all, SFD_CLOEXEC);
   std::optional<Clock::time_point> abort_at;
   for (;;) {
     std::array<pollfd, 2> watched = {{{done_fd_, POLLIN, 0}, {signals, POLLIN, 0}}};
@@ -103,33 +103,48 @@ void WorkCrew::watch_signals() {
     ::poll(watched.data(), watched.size(), abort_at ? static_cast<int>(wait_ms) : -1);
     if (watched[0].revents != 0) break;
     if (watched[1].revents != 0) {
-      stop(abort_at.has_value(), signals);
-      if (!abort_at) abort_at = Clock::now() + options_.grace;
+      if (heed(signals) && !abort_at) abort_at = Clock::now() + options_.grace;
     } else if (abort_at && Clock::now() >= *abort_at) {
-      stop(true);
+      const std::lock_guard lock(mutex_);
+      end(true);
       abort_at = Clock::now() + std::chrono::hours(24);
     }
   }
   ::close(signals);
 }
 
-void WorkCrew::stop(bool abort, int signals) {
-  {
-    const std::lock_guard lock(mutex_);
-    signalfd_siginfo info;  // read under the lock: at every moment it is either pending or known
-    if (signals >= 0) [[maybe_unused]]
-      const auto n = ::read(signals, &info, sizeof info);
-    stopping_ = true;
-    aborting_ = aborting_ || abort;
-  }
+bool WorkCrew::heed(int signals) {
+  const std::lock_guard lock(mutex_);
+  signalfd_siginfo info{};  // read under the lock: at every moment it is either pending or known
+  if (::read(signals, &info, sizeof info) != sizeof info) return false;
+  const bool ends = info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+  if (ends)
+    end(stopping_);
+  else
+    be_quiet(info.ssi_signo == SIGTSTP);
+  return ends;
+}
+
+/// The lock is held.
+void WorkCrew::end(bool abort) {
+  stopping_ = true;
+  aborting_ = aborting_ || abort;
   for (Lane& lane : lanes_) lane.worker.interrupt();
 }
 
-/// Once, when it was stopped or told to end in the middle of a job.
-void WorkCrew::say_that_it_ends(Lane& lane) {
-  if (lane.said_so || !(stopping() || told_to_end(lane))) return;
-  lane.said_so = true;
-  (void)lane.worker.say(WorkerDirective::kTerminate);  // lists of workers lag behind without
+/// The lock is held.
+void WorkCrew::be_quiet(bool quiet) {
+  if (std::exchange(quiet_, quiet) == quiet) return;
+  for (Lane& lane : lanes_) quiet ? lane.worker.quiet() : lane.worker.resume();
+  shell::say("{}\n", quiet ? "quiet: takes no new jobs until SIGCONT" : "takes jobs again");
+}
+
+/// What lists of workers say of it; without, they lag behind until it has ended.
+void WorkCrew::tell_state(Lane& lane) {
+  const auto state = stopping() || told_to_end(lane) ? WorkerDirective::kTerminate
+                     : quiet()                       ? WorkerDirective::kQuiet
+                                                     : WorkerDirective::kRunning;
+  if (std::exchange(lane.said, state) != state) (void)lane.worker.say(state);
 }
 
 bool WorkCrew::told_to_end(const Lane& lane) {
@@ -139,6 +154,11 @@ bool WorkCrew::told_to_end(const Lane& lane) {
 bool WorkCrew::stopping() const {
   const std::lock_guard lock(mutex_);
   return stopping_;
+}
+
+bool WorkCrew::quiet() const {
+  const std::lock_guard lock(mutex_);
+  return quiet_;
 }
 
 bool WorkCrew::aborting() const {
@@ -159,8 +179,11 @@ void WorkCrew::work(Lane& lane) {
   while (take_ticket()) {
     Status fetched;
     do {
-      fetched = options_.until_empty ? lane.worker.try_fetch(job) : lane.worker.fetch(job, kFetch);
-    } while (fetched.code() == Code::kTimeout && !stopping());
+      tell_state(lane);
+      fetched = options_.until_empty && !quiet() ? lane.worker.try_fetch(job)
+                                                 : lane.worker.fetch(job, kFetch);
+    } while ((fetched.code() == Code::kTimeout || (fetched.code() == Code::kEmpty && quiet())) &&
+             !stopping());
     if (fetched) {
       run_job(lane, job);
       continue;
@@ -199,7 +222,7 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
         next_beat = now + (lease_end ? beat_pause(lease_end.value()) : kLook);
       }
       lane.worker.beat();
-      say_that_it_ends(lane);
+      tell_state(lane);
       if (!kill_at && (lost || job.cancel_requested() || aborting())) {
         command.terminate();
         kill_at = now + options_.grace;

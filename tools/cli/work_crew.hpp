@@ -26,12 +26,13 @@ struct CrewOptions {
   std::size_t largest_result = 0;
 };
 
-/// The two that end a crew: SIGTERM and SIGINT.
-sigset_t ending_signals();
+/// What a crew listens to: SIGTERM and SIGINT, SIGTSTP and SIGCONT.
+sigset_t crew_signals();
 
 /// Threads that fetch jobs and run the command for each. SIGTERM and SIGINT, blocked by the caller
-/// in every thread, end it: first no new jobs, after the grace time (or a second signal) SIGTERM to
-/// the commands, whose jobs go back.
+/// in every thread as the other two, end it: first no new jobs, after the grace time (or a second
+/// signal) SIGTERM to the commands, whose jobs go back. SIGTSTP makes it quiet, which is to take no
+/// new jobs, and SIGCONT ends that. Source: ojs-graceful-shutdown 4.
 class WorkCrew {
  public:
   WorkCrew(const Segment& segment, CrewOptions options);
@@ -47,11 +48,14 @@ class WorkCrew {
   /// Why a job is no longer held here: "cancelled", or "lost" for any other reason.
   std::string why_gone(const Job& job) const;
   bool take_ticket();
-  /// Takes one signal of the signalfd, if one is given.
-  void stop(bool abort, int signals = -1);
-  void say_that_it_ends(Lane& lane);
+  /// Does what one signal of the signalfd asks for. True when it is the end.
+  bool heed(int signals);
+  void end(bool abort);
+  void be_quiet(bool quiet);
+  void tell_state(Lane& lane);
   static bool told_to_end(const Lane& lane);
   bool stopping() const;
+  bool quiet() const;
   bool aborting() const;
   void watch_signals();
 
@@ -59,7 +63,7 @@ class WorkCrew {
   CrewOptions options_;
   std::vector<Lane> lanes_;
   mutable std::mutex mutex_;  // guards what follows
-  bool stopping_ = false, aborting_ = false;
+  bool quiet_ = false, stopping_ = false, aborting_ = false;
   std::uint64_t tickets_ = 0;
   std::size_t busy_lanes_ = 0;
   Status outcome_;

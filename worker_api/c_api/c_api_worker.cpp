@@ -228,10 +228,23 @@ int ojs_shm_worker_say(ojs_shm_worker* worker, int directive) {
   });
 }
 
+// Of these three nothing is remembered: they may run in a signal handler.
+
 int ojs_shm_interrupt(ojs_shm_worker* worker) {
-  // Nothing is remembered: this may run in a signal handler.
   if (!is_open(worker)) return OJS_SHM_E_INVALID;
   worker->object.interrupt();
+  return OJS_SHM_OK;
+}
+
+int ojs_shm_worker_quiet(ojs_shm_worker* worker) {
+  if (!is_open(worker)) return OJS_SHM_E_INVALID;
+  worker->object.quiet();
+  return OJS_SHM_OK;
+}
+
+int ojs_shm_worker_resume(ojs_shm_worker* worker) {
+  if (!is_open(worker)) return OJS_SHM_E_INVALID;
+  worker->object.resume();
   return OJS_SHM_OK;
 }
 

@@ -215,10 +215,17 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   return try_each(job, 0);
 }
 
+Status Worker::Impl::why_held_up() {
+  if (handle->closed() || held_up.has(kInterrupted)) return internal::closed();
+  if (registration)  // which must go on giving signs of life, and may be told to end
+    if (Status may = registration->may_fetch(actor()); !may) return may;
+  return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+}
+
 [[gnu::flatten, gnu::hot]] Status Worker::try_fetch(Job& job) {
   Impl& impl = *impl_;
-  if (impl.handle->closed() || impl.interrupted.get()) [[unlikely]]
-    return internal::closed();
+  if (impl.handle->closed() || impl.held_up.any()) [[unlikely]]
+    return impl.why_held_up();
   if (impl.has_options) [[unlikely]]
     return impl.try_with_options(job);
   engine::Fetched got;  // stays in registers, as nothing that is called keeps it
@@ -256,7 +263,8 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
     if (impl_->incomplete) impl_->look_for_queues();
     if (!laden) sleeper.lie_down();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-    const bool slept = left > 0 && !impl_->interrupted.get() && (laden || !sleeper.sees_work());
+    const bool slept =
+        left > 0 && !impl_->held_up.has(Impl::kInterrupted) && (laden || !sleeper.sees_work());
     // Bounded: a wake is lost when its sender, or another whom it woke in our stead, is killed.
     if (slept)
       shm::futex_wait(park, before, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), 100));
@@ -365,11 +373,17 @@ Result<int> Worker::event_fd() {
   return impl_->bell->fd();
 }
 
-void Worker::interrupt() noexcept {
-  impl_->interrupted.set();
-  shm::Half& park = impl_->handle->store().segment().lane(impl_->handle->lane()).park;
+void Worker::Impl::hold_up(std::uint32_t reason) noexcept {
+  held_up.set(reason);
+  shm::Half& park = handle->store().segment().lane(handle->lane()).park;
   park.fetch_add(1, shm::Point::kParkSet);
   shm::futex_wake(park, 1);
 }
+
+void Worker::interrupt() noexcept { impl_->hold_up(Impl::kInterrupted); }
+
+void Worker::quiet() noexcept { impl_->hold_up(Impl::kQuiet); }
+
+void Worker::resume() noexcept { impl_->held_up.clear(Impl::kQuiet); }
 
 }  // namespace ojs_shm

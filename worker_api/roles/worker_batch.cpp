@@ -44,7 +44,7 @@ struct Worker::Impl::Receiver {
 
 Result<std::size_t> Worker::fetch_batch(std::span<Job> into, std::chrono::milliseconds timeout) {
   std::size_t count = 0;
-  if (!impl_->handle->closed() && !impl_->interrupted.get()) [[likely]]
+  if (!impl_->handle->closed() && !impl_->held_up.any()) [[likely]]
     count = impl_->fetch_plain_batch(into);
   while (count < into.size()) {
     const Status got =

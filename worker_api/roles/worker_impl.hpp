@@ -30,7 +30,8 @@ struct Worker::Impl {
   std::vector<std::string> names;              ///< of the queues, by their number, for Job::queue()
   std::array<std::int16_t, 256> priorities{};  ///< by rank
   std::optional<engine::Turns> turns;          ///< of the weighted strategy
-  shm::LocalFlag interrupted;
+  static constexpr std::uint32_t kInterrupted = 1, kQuiet = 2;
+  shm::LocalFlags held_up;  ///< why a fetch brings nothing
   std::uint32_t pool = engine::kNoIndex;
   bool incomplete = false;  ///< some of options.queues do not exist yet: their first job makes them
   bool has_options = true;  ///< a fetch does more than look into the queues from left to right
@@ -62,10 +63,14 @@ struct Worker::Impl {
   void look_for_queues();
   /// Whether as many jobs are in hand as may be; the pool is told.
   bool laden() { return options.concurrency != 0 && count_in_hand(); }
-  /// Whether an operator lets it.
+  /// Whether its owner and an operator let it.
   bool takes_jobs() const {
-    return !registration || registration->directive(handle->store()) == WorkerDirective::kRunning;
+    return !held_up.any() &&
+           (!registration || registration->directive(handle->store()) == WorkerDirective::kRunning);
   }
+  void hold_up(std::uint32_t reason) noexcept;
+  /// What a fetch answers while it is held up.
+  Status why_held_up();
   Status report(std::uint32_t slot, std::uint64_t word, const engine::Report& report,
                 std::uint64_t& lease_until);
   std::vector<std::string> queue_names() const;

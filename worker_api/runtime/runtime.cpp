@@ -34,4 +34,12 @@ void Runtime::stop() noexcept {
   if (impl_) impl_->crew->stop();
 }
 
+void Runtime::quiet() noexcept {
+  if (impl_) impl_->crew->quiet();
+}
+
+void Runtime::resume() noexcept {
+  if (impl_) impl_->crew->resume();
+}
+
 }  // namespace ojs_shm

@@ -24,6 +24,8 @@ using std::chrono::milliseconds;
 
 /// An empty fetch returns now and then so that a segment that has become unusable is noticed.
 constexpr milliseconds kFetchWait = std::chrono::minutes(1);
+/// That of a registered worker, which then says whether it is quiet.
+constexpr milliseconds kRegisteredWait = std::chrono::seconds(1);
 /// How often a registered worker gives a sign of life.
 constexpr milliseconds kSignOfLife = std::chrono::seconds(5);
 
@@ -218,9 +220,10 @@ Status Crew::start(std::vector<std::thread>& pool, std::thread& keeper) {
 }
 
 Status Crew::fetch_until_stopped() {
+  const milliseconds wait = options_.worker.id.empty() ? kFetchWait : kRegisteredWait;
   for (;;) {
     Station* station = nullptr;
-    free_.wait_dequeue(station);
+    while (!free_.wait_dequeue_timed(station, wait)) tell_state();
     if (station == nullptr) return {};  // from the keeper, which heard the bell
     if (stopped_.get()) {
       ++home_;
@@ -228,7 +231,8 @@ Status Crew::fetch_until_stopped() {
     }
     Status fetched;
     do {
-      fetched = fetcher_.fetch(station->to_fetch_into(), kFetchWait);
+      tell_state();
+      fetched = fetcher_.fetch(station->to_fetch_into(), wait);
     } while (fetched.code() == Code::kTimeout || fetched.code() == Code::kEmpty);
     if (!fetched) {
       ++home_;
@@ -238,6 +242,12 @@ Status Crew::fetch_until_stopped() {
     announce(station->begin(Clock::now(), options_.heartbeat));
     ready_.enqueue(station);
   }
+}
+
+/// Lists of workers would call a quiet one running.
+void Crew::tell_state() {
+  const auto state = quiet_.get() ? WorkerDirective::kQuiet : WorkerDirective::kRunning;
+  if (std::exchange(said_, state) != state) (void)fetcher_.say(state);
 }
 
 /// Lets the pool end and waits for it until the grace time is over. Returns how many stations did

@@ -41,6 +41,14 @@ class Crew : public std::enable_shared_from_this<Crew> {
     stopped_.set();
     stop_.ring();
   }
+  void quiet() noexcept {
+    quiet_.set();
+    fetcher_.quiet();
+  }
+  void resume() noexcept {
+    quiet_.set(false);
+    fetcher_.resume();
+  }
 
  private:
   using Clock = Station::Clock;
@@ -54,6 +62,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
 
   Status start(std::vector<std::thread>& pool, std::thread& keeper);
   Status fetch_until_stopped();
+  void tell_state();
   std::size_t drain();
 
   void work(Worker& worker);
@@ -79,8 +88,10 @@ class Crew : public std::enable_shared_from_this<Crew> {
   std::size_t home_ = 0;  // stations that run() took out of free_ and did not fill
 
   shm::LocalFlag stopped_;  // after stop(), so that not one more fetch is begun
-  Bell stop_;               // stays rung
-  Bell wake_;               // the keeper should look again
+  shm::LocalFlag quiet_;    // between quiet() and resume()
+  WorkerDirective said_ = WorkerDirective::kRunning;  // run() alone
+  Bell stop_;                                         // stays rung
+  Bell wake_;                                         // the keeper should look again
 
   std::mutex mutex_;  // guards everything below
   bool running_ = false;

@@ -363,6 +363,57 @@ asyncio.run(main())
 
 
 class Signals(OnAsyncQueue):
+    async def test_a_quiet_worker_takes_nothing_until_it_resumes(self):
+        worker = self.queue.worker(id="aio-rests")
+
+        @worker.task("quick")
+        async def quick(input):
+            return "done"
+
+        async def becomes(state):
+            while ("aio-rests", state) not in [(each["id"], each["state"])
+                                               for each in await self.queue.registered_workers()]:
+                await asyncio.sleep(0.01)
+
+        async with worker:
+            for _ in range(2):
+                worker.quiet()
+                await asyncio.wait_for(becomes("quiet"), BOUND)
+                task = await self.queue.submit("quick")
+                with self.queue.sync.worker() as other:
+                    job = await asyncio.to_thread(other.fetch, BOUND)
+                    self.assertEqual(job.id, task.id)
+                    job.requeue()
+                worker.resume()
+                self.assertEqual(await task.result(BOUND), "done")
+                await asyncio.wait_for(becomes("running"), BOUND)
+
+    async def test_sigtstp_and_sigcont_reach_a_worker_program(self):
+        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
+                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", PROGRAM.replace("queue.worker()", 'queue.worker(id="aio-heeds")'), self.queue_name,
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+        async def becomes(state):
+            while (await self.queue.registered_worker("aio-heeds"))["state"] != state:
+                await asyncio.sleep(0.01)
+
+        try:
+            await self.queue.submit("slow")
+            self.assertEqual(await asyncio.wait_for(program.stdout.readline(), BOUND), b"begun\n")
+            program.send_signal(signal.SIGTSTP)
+            await asyncio.wait_for(becomes("quiet"), BOUND)
+            program.send_signal(signal.SIGCONT)
+            await asyncio.wait_for(becomes("running"), BOUND)
+            program.send_signal(signal.SIGTERM)
+            program.stdin.write(b"go on\n")
+            self.assertEqual(await asyncio.wait_for(program.stdout.readline(), BOUND), b"drained\n")
+            self.assertEqual(await asyncio.wait_for(program.wait(), BOUND), 0)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                program.kill()
+
     async def test_sigterm_drains_a_worker_program(self):
         environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
                        "PYTHONPATH": str(ROOT / "worker_api" / "python")}

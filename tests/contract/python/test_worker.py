@@ -396,7 +396,7 @@ class Handlers(OnQueue):
 PROGRAM = """
 import sys, ojs_shm
 queue = ojs_shm.connect_sync(queue=sys.argv[1])
-worker = queue.worker()
+worker = queue.worker(id=sys.argv[1])
 
 @worker.task("slow")
 def slow(input, job):
@@ -424,6 +424,35 @@ class Signals(OnQueue):
             self.assertEqual(program.stdout.readline().strip(), "drained")
             self.assertEqual(program.wait(BOUND), 0)
         self.assertEqual(task.result(BOUND), "done")
+
+    def test_sigtstp_makes_a_worker_program_quiet_until_sigcont(self):
+        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
+                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        with subprocess.Popen([sys.executable, "-c", PROGRAM, self.queue_name], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            self.addCleanup(program.kill)
+            for turn in range(2):  # while its handler runs, and while it waits for a job
+                if turn == 0:
+                    self.queue.submit("slow")
+                    self.assertEqual(program.stdout.readline().strip(), "begun")
+                program.send_signal(signal.SIGTSTP)
+                eventually(lambda: self.queue.registered_worker(self.queue_name)["state"] == "quiet")
+                if turn == 0:
+                    program.stdin.write("go on\n")
+                    program.stdin.flush()
+                next = self.queue.submit("slow")
+                with self.queue.worker() as other:
+                    job = other.fetch(BOUND)
+                    self.assertEqual(job.id, next.id)
+                    job.requeue()
+                program.send_signal(signal.SIGCONT)
+                self.assertEqual(program.stdout.readline().strip(), "begun")
+                program.stdin.write("go on\n")
+                program.stdin.flush()
+                self.assertEqual(next.result(BOUND), "done")
+            program.send_signal(signal.SIGTERM)
+            self.assertEqual(program.stdout.readline().strip(), "drained")
+            self.assertEqual(program.wait(BOUND), 0)
 
     def test_a_killed_workers_job_runs_again(self):
         environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,

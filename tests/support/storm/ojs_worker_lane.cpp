@@ -91,6 +91,14 @@ class WorkerLane {
     return false;
   }
 
+  void find_nothing_while_quiet() {
+    worker_.quiet();
+    Job job;
+    if (worker_.try_fetch(job))
+      lane_.accuse(Offence::kUnexpectedAnswer, {}, "quiet, yet it fetched a job");
+    worker_.resume();
+  }
+
   bool fetch_some() {
     auto jobs = worker_.fetch_batch(dice_.between(2, kHeldPerThread), kFetchTimeout);
     if (!jobs.ok()) {
@@ -175,6 +183,7 @@ class WorkerLane {
     if (kind < 10) {
       (void)worker_.say(WorkerDirective::kQuiet);
       (void)worker_.say(WorkerDirective::kRunning);
+      find_nothing_while_quiet();
     }
     if (kind < 940) return;
     if (kind < 988) {

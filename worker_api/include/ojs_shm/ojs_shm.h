@@ -27,8 +27,8 @@
 //     not know (flags and `reserved` too) is zero, else the answer is OJS_SHM_E_STALE_VERSION.
 //     Structs filled by the library are filled up to struct_size, which is left as it was.
 //  6. Threads. A segment handle may be used by all threads at once, every other handle by one
-//     thread at a time; make one for each thread. Only ojs_shm_interrupt() and
-//     ojs_shm_cancel_requested() may run beside other calls.
+//     thread at a time; make one for each thread. Only ojs_shm_interrupt(),
+//     ojs_shm_cancel_requested() and what says so may run beside other calls.
 //  7. Processes. After fork() the child's inherited handles answer OJS_SHM_E_CLOSED; the child
 //     attaches for itself.
 //  8. No callbacks, no exceptions, no longjmp, no signals, nothing printed, no locale. No call
@@ -391,7 +391,7 @@ OJS_SHM_API int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, doubl
 // A descriptor that is readable while a job may be waiting, for poll and epoll; it belongs to the
 // worker. Read it or fetch with timeout 0 to arm it again. Returns the descriptor, >= 0.
 OJS_SHM_API int ojs_shm_event_fd(ojs_shm_worker* worker);
-// Makes a running or the next fetch of this handle return CLOSED. Any thread, also a signal handler.
+// Fetches of this handle return CLOSED from now on. Any thread, also a signal handler.
 OJS_SHM_API int ojs_shm_interrupt(ojs_shm_worker* worker);
 
 // --- Admin ---------------------------------------------------------------------------------------

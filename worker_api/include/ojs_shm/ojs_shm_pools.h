@@ -40,6 +40,10 @@ OJS_SHM_API int ojs_shm_worker_beat(ojs_shm_worker* worker);
 // Of a handle with an id: what its worker does from now on, an OJS_SHM_DIRECTIVE_, as lists of
 // workers say it. Errors: INVALID, TIMEOUT.
 OJS_SHM_API int ojs_shm_worker_say(ojs_shm_worker* worker, int directive);
+// From now on the handle fetches nothing (EMPTY, TIMEOUT), until the other one ends that: what
+// SIGTSTP and SIGCONT are for. Any thread beside other calls, also a signal handler.
+OJS_SHM_API int ojs_shm_worker_quiet(ojs_shm_worker* worker);
+OJS_SHM_API int ojs_shm_worker_resume(ojs_shm_worker* worker);
 OJS_SHM_API int64_t ojs_shm_scheduling(ojs_shm_observer* observer, char* buffer, size_t size);
 
 #ifdef __cplusplus

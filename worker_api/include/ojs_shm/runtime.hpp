@@ -50,8 +50,8 @@ struct RuntimeOptions {
 };
 
 /// Runs handlers by job type on a pool of threads: fetches when a thread is free, keeps leases
-/// alive, drains on stop(). Every member but handle() may be called from any thread; stop() also
-/// from a signal handler.
+/// alive, drains on stop(). Every member but handle() may be called from any thread; stop(), quiet()
+/// and resume() also from a signal handler.
 class OJS_SHM_API Runtime {
  public:
   static Result<Runtime> create(const Segment& segment, const RuntimeOptions& options);
@@ -68,6 +68,10 @@ class OJS_SHM_API Runtime {
   /// the grace time.
   Status run();
   void stop() noexcept;
+  /// No new fetches until resume(); running handlers go on. What SIGTSTP and SIGCONT are for.
+  /// Source: ojs-graceful-shutdown 4.
+  void quiet() noexcept;
+  void resume() noexcept;
 
  private:
   struct Impl;

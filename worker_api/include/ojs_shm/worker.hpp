@@ -191,9 +191,13 @@ class OJS_SHM_API Worker {
   /// A descriptor that is readable while a job may be waiting; for poll and epoll. Read or call
   /// try_fetch to re-arm.
   Result<int> event_fd();
-  /// Makes a running or the next fetch() of this handle return kClosed. Thread-safe,
+  /// From now on every fetch of this handle, a running one too, returns kClosed. Thread-safe,
   /// async-signal-safe.
   void interrupt() noexcept;
+  /// From now on this handle fetches nothing (kEmpty, kTimeout) until resume(), as when an operator
+  /// makes its worker quiet. Thread-safe, async-signal-safe. Source: ojs-graceful-shutdown 4.
+  void quiet() noexcept;
+  void resume() noexcept;  ///< ends quiet(); thread-safe, async-signal-safe
   const Segment& segment() const;
 
  private:

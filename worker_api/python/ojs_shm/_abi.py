@@ -230,6 +230,8 @@ _ENTRIES = {
     "interrupt": (c_int, (_handle,)),
     "worker_beat": (c_int, (_handle,)),
     "worker_say": (c_int, (_handle, c_int)),
+    "worker_quiet": (c_int, (_handle,)),
+    "worker_resume": (c_int, (_handle,)),
     "proxy_open": (c_int, (_handle, _out)),
     "proxy_fetch": (c_int64, (_handle, POINTER(FetchRequest), *_text)),
     "proxy_await": (c_int, (_handle, POINTER(c_char_p), c_size_t)),

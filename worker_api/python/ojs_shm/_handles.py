@@ -39,7 +39,7 @@ class Handles:
         self._lock = threading.RLock()
         self._all: set[Handle] = set()
         self._free: list[Handle] = []
-        self._interrupted = False
+        self._interrupted = self._quiet = False
         self._closed = False
 
     def take(self) -> Handle:
@@ -52,6 +52,8 @@ class Handles:
             self._all.add(handle)
             if self._interrupted:
                 library().interrupt(handle.pointer)
+            if self._quiet:
+                library().worker_quiet(handle.pointer)
             return handle
 
     def put(self, handle: Handle) -> None:
@@ -75,6 +77,13 @@ class Handles:
             self._interrupted = True
             for handle in tuple(self._all):
                 library().interrupt(handle.pointer)
+
+    def be_quiet(self, quiet: bool) -> None:
+        """Whether all fetches, also running ones, find nothing. Only for handles of workers."""
+        with self._lock:
+            self._quiet = quiet
+            for handle in tuple(self._all):
+                (library().worker_quiet if quiet else library().worker_resume)(handle.pointer)
 
     @property
     def closed(self) -> bool:

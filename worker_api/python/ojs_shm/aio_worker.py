@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextlib
 import signal
 import threading
 import weakref
@@ -18,7 +17,7 @@ from ._handles import Handle
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import Handler, Keeper, Registry, complete, fail, say_that_it_ends
+from .registry import Handler, Keeper, Registry, complete, fail, say
 from .times import Duration, milliseconds
 
 #: How often running jobs are asked whether they were cancelled, in seconds.
@@ -55,13 +54,15 @@ class AsyncWorker(Registry):
         self._id = id
         self._running: dict[asyncio.Task[None], Job] = {}
         self._stop = threading.Event()
+        self._quiet, self._said = False, "running"
         self._woken: asyncio.Event | None = None  # made by run(), in its loop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = False
         self._background: asyncio.Task[None] | None = None
 
     async def run(self, *, signals: bool = True) -> None:
-        """Runs the registered handlers until stop(); in the main thread SIGTERM and SIGINT stop it too.
+        """Runs the registered handlers until stop(); in the main thread SIGTERM and SIGINT stop it too, SIGTSTP calls
+        quiet() and SIGCONT resume().
 
         Then nothing more is fetched and running handlers finish; what still runs after the grace time is cancelled
         and given back for other workers to run, and TimedOut is raised. A worker runs once.
@@ -80,9 +81,7 @@ class AsyncWorker(Registry):
                 try:
                     await self._feed(fetcher, keeper, pool)
                 finally:
-                    if self._id is not None:
-                        with contextlib.suppress(errors.OjsError):
-                            say_that_it_ends(fetcher)
+                    self._say(fetcher, "terminate")
                     await self._drain()
         finally:
             watch.cancel()
@@ -94,11 +93,29 @@ class AsyncWorker(Registry):
     def stop(self) -> None:
         """Ends run(). From any thread."""
         self._stop.set()
+        self._wake()
+
+    def quiet(self) -> None:
+        """Nothing more is fetched until resume(); running handlers go on. From any thread."""
+        self._quiet = True
+        self._wake()
+
+    def resume(self) -> None:
+        """Ends quiet(). From any thread."""
+        self._quiet = False
+        self._wake()
+
+    def _wake(self) -> None:
         if self._loop is not None and self._woken is not None:
             try:
                 self._loop.call_soon_threadsafe(self._woken.set)
             except RuntimeError:
                 pass  # the loop has ended, and run() with it
+
+    def _say(self, fetcher: Handle, state: str) -> None:
+        if self._id is not None and self._said != state:
+            self._said = state
+            say(fetcher, state)
 
     async def __aenter__(self) -> AsyncWorker:
         """Runs beside the body of `async with`, and drains at its end."""
@@ -125,6 +142,7 @@ class AsyncWorker(Registry):
         try:
             while not self._stop.is_set():
                 self._woken.clear()
+                self._say(fetcher, "quiet" if self._quiet else "running")
                 full = self._fill(fetcher, keeper, pool)
                 # While all places are taken a waiting job must not wake the loop again and again.
                 if watching and full:
@@ -140,8 +158,8 @@ class AsyncWorker(Registry):
                 self._loop.remove_reader(descriptor)
 
     def _fill(self, fetcher: Handle, keeper: Keeper, pool: concurrent.futures.Executor) -> bool:
-        """Starts handlers until nothing waits (False), or all places are taken or an operator wants no more (True)."""
-        while len(self._running) < self._concurrency:
+        """Starts handlers until nothing waits (False), or all places are taken or no more are wanted (True)."""
+        while len(self._running) < self._concurrency and not self._quiet:
             if self._id is not None and fetcher.call(library().worker_beat) != 0:
                 return True
             lib = library()
@@ -164,8 +182,8 @@ class AsyncWorker(Registry):
     def _be_told(self, directive: int) -> None:
         if directive == _abi.DIRECTIVES.index("terminate"):
             self.stop()
-        elif self._loop is not None and self._woken is not None:
-            self._loop.call_soon_threadsafe(self._woken.set)
+        else:
+            self._wake()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
@@ -215,10 +233,11 @@ class AsyncWorker(Registry):
         if threading.current_thread() is not threading.main_thread():
             return []
         assert self._loop is not None
-        caught = [signal.SIGTERM, signal.SIGINT]
-        for number in caught:
-            self._loop.add_signal_handler(number, self.stop)
-        return caught
+        calls = {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGTSTP: self.quiet,
+                 signal.SIGCONT: self.resume}
+        for number, call in calls.items():
+            self._loop.add_signal_handler(number, call)
+        return list(calls)
 
     async def _drain(self) -> None:
         if not self._running:

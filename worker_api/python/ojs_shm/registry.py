@@ -182,9 +182,10 @@ class Keeper:
                 self._told(directive)
 
 
-def say_that_it_ends(worker: Handle) -> None:
-    """Lists of workers say `terminate` of it from now on, while its last jobs run."""
-    worker.call(library().worker_say, DIRECTIVES.index("terminate"))
+def say(worker: Handle, state: str) -> None:
+    """What lists of workers say of it from now on: "running", "quiet", or "terminate" while its last jobs run."""
+    with contextlib.suppress(errors.OjsError):
+        worker.call(library().worker_say, DIRECTIVES.index(state))
 
 
 def _period(job: Job) -> float:

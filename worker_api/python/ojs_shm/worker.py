@@ -18,7 +18,7 @@ from ._abi import library
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import Keeper, Registry, complete, fail, say_that_it_ends
+from .registry import Keeper, Registry, complete, fail, say
 from .times import Duration, milliseconds
 
 
@@ -48,6 +48,8 @@ class Worker(Registry):
         self._id = id
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stopped = False  # at once visible to the threads; the descriptor wakes run()
+        self._changed = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # run() is to say whether it is quiet
+        self._quiet = False
         self._broken: errors.OjsError | None = None
         self._running = threading.Lock()
 
@@ -81,13 +83,15 @@ class Worker(Registry):
         self.close()
 
     def __del__(self) -> None:
-        if (descriptor := getattr(self, "_stop", None)) is not None:
-            os.close(descriptor)
+        for name in ("_stop", "_changed"):
+            if (descriptor := getattr(self, name, None)) is not None:
+                os.close(descriptor)
 
     # --- Handlers -----------------------------------------------------------------------------------------------------
 
     def run(self, *, signals: bool = True) -> None:
-        """Runs the registered handlers until stop(); in the main thread SIGTERM and SIGINT stop it too.
+        """Runs the registered handlers until stop(); in the main thread SIGTERM and SIGINT stop it too, SIGTSTP calls
+        quiet() and SIGCONT resume().
 
         Then nothing more is fetched and running handlers finish; what still runs after the grace time is given back
         for other workers to run, and TimedOut is raised. A worker runs once.
@@ -102,11 +106,11 @@ class Worker(Registry):
                        for number in range(self._concurrency)]
             for thread in threads:
                 thread.start()
-            select.select([self._stop], [], [])
+            while self._stop not in select.select([self._stop, self._changed], [], [])[0]:
+                os.eventfd_read(self._changed)
+                self._say("quiet" if self._quiet else "running")
             self._handles.interrupt()
-            if self._id is not None:
-                with contextlib.suppress(errors.OjsError), self._handles.lent() as worker:
-                    say_that_it_ends(worker)
+            self._say("terminate")
             self._drain(threads, keeper)
             if self._broken is not None:
                 raise self._broken
@@ -121,6 +125,24 @@ class Worker(Registry):
         self._stopped = True
         os.eventfd_write(self._stop, 1)
 
+    def quiet(self) -> None:
+        """Nothing more is fetched until resume(); running handlers go on. From any thread, and from a signal handler."""
+        self._be_quiet(True)
+
+    def resume(self) -> None:
+        """Ends quiet(). From any thread, and from a signal handler."""
+        self._be_quiet(False)
+
+    def _be_quiet(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._handles.be_quiet(quiet)
+        os.eventfd_write(self._changed, 1)
+
+    def _say(self, state: str) -> None:
+        if self._id is not None:
+            with contextlib.suppress(errors.OjsError), self._handles.lent() as worker:
+                say(worker, state)
+
     def _be_told(self, directive: int) -> None:
         if directive == _abi.DIRECTIVES.index("terminate"):
             self.stop()
@@ -128,7 +150,9 @@ class Worker(Registry):
     def _catch_signals(self) -> dict[int, Any]:
         if threading.current_thread() is not threading.main_thread():
             return {}
-        return {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        calls = {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGTSTP: self.quiet,
+                 signal.SIGCONT: self.resume}
+        return {number: signal.signal(number, lambda *_, call=call: call()) for number, call in calls.items()}
 
     def _work(self, keeper: Keeper) -> None:
         while not self._stopped:
