@@ -219,7 +219,10 @@ JobPage Observer::page(const JobPageRequest& request) const {
     const auto id = engine::parse_id(request.behind->second);
     behind = Standing{.created_at = request.behind->first, .id = id.value_or(engine::JobId{})};
   }
-  First first(request.offset + request.limit + 1, request.falls, behind);
+  const std::size_t most = store.slots();  // there are no more jobs, whatever is asked for
+  const std::size_t begin = std::min<std::size_t>(request.offset, most);
+  const std::size_t end = begin + std::min<std::size_t>(request.limit, most);
+  First first(end + 1, request.falls, behind);
   // In a young segment later slots have later jobs: those that come first in the list are met first.
   const std::uint32_t slots = choice.possible() ? store.slots() : 0;
   Standing at;
@@ -232,9 +235,8 @@ JobPage Observer::page(const JobPageRequest& request) const {
     if (fit == Choice::Fit::kWanted) first.add(at);
   }
   const std::vector<Standing> found = first.take();
-  const std::size_t end = request.offset + request.limit;
   page.more = found.size() > end;
-  for (std::size_t i = request.offset; i < std::min(found.size(), end); ++i) {
+  for (std::size_t i = begin; i < std::min(found.size(), end); ++i) {
     // what has changed its place meanwhile is in the next look
     const auto job = engine::snapshot(store, found[i].slot);
     if (job && job->id == found[i].id) page.jobs.push_back(internal::info_of(store, *job));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include <ojs_shm/unique.hpp>
 
@@ -178,6 +179,14 @@ TEST(Page, of_many_jobs_keeps_the_first_of_them_in_either_direction) {
   for (const bool falls : {false, true}) {
     const JobPageRequest by_priority{.order = JobOrder::kPriority, .falls = falls, .limit = 100};
     EXPECT_EQ(ids_of(s.observer.page(by_priority).jobs), ids_of(expected(s, by_priority).jobs));
+  }
+  constexpr std::size_t kHuge = ~std::size_t{0};
+  for (const auto& [offset, limit, wanted] : {std::tuple{0UL, kHuge, 6000UL},
+                                              {5UL, kHuge / 2, 5995UL},
+                                              {kHuge, kHuge, 0UL},
+                                              {kHuge, 1UL, 0UL}}) {
+    request.offset = offset, request.limit = limit;
+    EXPECT_EQ(s.observer.page(request).jobs.size(), wanted) << offset << ' ' << limit;
   }
   request.filter.queue = "none";
   EXPECT_EQ(s.observer.page(request).total, 0U);
