@@ -75,6 +75,21 @@ TEST(QueuePolicy, SUM_04_a_weight_of_nothing_is_refused_by_its_level) {
   EXPECT_EQ(done.error().subject, "level_weights.high");
 }
 
+TEST(QueuePolicy, SUM_04_levels_that_are_not_listed_weigh_one) {
+  QuietSegment s;
+  const auto weights = [&s](std::vector<LevelWeight> given) {
+    EXPECT_TRUE(s.admin.set_queue("default", {.level_weights = std::move(given)}).ok());
+    std::string text;
+    for (const LevelWeight& each : s.queue().level_weights)
+      text += each.level + ':' + std::to_string(each.weight) + ' ';
+    return text;
+  };
+  EXPECT_EQ(weights({{"0", 5}}), "0:5 *:1 ");
+  EXPECT_EQ(weights({{"0", 10}, {"1", 5}}), "0:10 1:5 *:1 ");
+  EXPECT_EQ(weights({{"0", 10}, {"1", 5}, {"*", 5}}), "0:2 1:1 *:1 ");
+  EXPECT_EQ(weights({{"0", 1000}, {"1", 500}}), "0:2 1:1 *:1 ") << "a cycle has 256 turns at most";
+}
+
 TEST(QueuePolicy, QO_14_rates_and_their_rings_stay_taken) {
   QuietSegment s;
   JobSpec spec = spec_of(1);
