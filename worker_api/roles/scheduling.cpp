@@ -73,6 +73,7 @@ std::string print_scheduling(const SchedulingStats& stats) {
     each.number("dispatch_ratio_1m", queue.dispatch_ratio_1m);
     each.number("avg_wait_ms", queue.avg_wait_ms);
     each.number("active_jobs", static_cast<std::int64_t>(queue.active_jobs));
+    each.number("starved", static_cast<std::int64_t>(queue.starvation_events_total));
     each.close();
   }
   list += ']';

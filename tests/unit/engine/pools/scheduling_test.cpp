@@ -96,7 +96,7 @@ TEST_F(Scheduling, FS_H3_what_is_printed) {
     if (queue.queue == "a") queue.avg_wait_ms = 500;  // a busy machine adds some
   EXPECT_THAT(print_scheduling(stats),
               HasSubstr(R"({"name":"a","dispatch_count_1m":1,"dispatch_ratio_1m":1,)"
-                        R"("avg_wait_ms":500,"active_jobs":1})"));
+                        R"("avg_wait_ms":500,"active_jobs":1,"starved":0})"));
   EXPECT_THAT(print_scheduling(stats), HasSubstr(R"(],"window":"PT1M"})"));
 }
 
