@@ -187,7 +187,7 @@ static int by_ids(void) {
   CHECK_OK(other, ojs_shm_proxy_progress(other, id, fence, 0.5));
   CHECK_OK(other, ojs_shm_proxy_progress_texts(other, id, fence, 0.6, "more", NULL, 0));
   CHECK(ojs_shm_proxy_progress(other, id, fence, 1.5) == OJS_SHM_E_INVALID);
-  CHECK_OK(other, ojs_shm_proxy_checkpoint(other, id, fence, "{\"row\":7}", 0));
+  CHECK_OK(other, ojs_shm_proxy_checkpoint(other, id, fence, " {\"row\":7} ", 0));
   CHECK(ojs_shm_proxy_checkpoint(other, id, fence, "{", 1) == OJS_SHM_E_INVALID);
   CHECK_OK(other, ojs_shm_proxy_requeue(other, id, fence));
   CHECK(ojs_shm_proxy_ack(other, id, fence, NULL, 0) == OJS_SHM_E_WRONG_STATE);

@@ -53,7 +53,7 @@ static int workflows(void) {
   CHECK_OK(here.worker, ojs_shm_ack(here.worker, here.job, "{\"n\":1}", 0));
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   CHECK(ojs_shm_last_checkpoint(here.job, here.text, sizeof here.text) == 0);
-  CHECK_OK(here.worker, ojs_shm_checkpoint(here.worker, here.job, "[7]", 0));
+  CHECK_OK(here.worker, ojs_shm_checkpoint(here.worker, here.job, " [7]\n", 0));
   CHECK(ojs_shm_checkpoint(here.worker, here.job, "[", 1) == OJS_SHM_E_INVALID);
   CHECK(ojs_shm_last_checkpoint(here.job, here.text, sizeof here.text) == 3);
   CHECK(strcmp(here.text, "[7]") == 0);

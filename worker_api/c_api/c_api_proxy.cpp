@@ -190,7 +190,8 @@ int ojs_shm_proxy_progress_texts(ojs_shm_proxy* proxy, const char* id, uint64_t 
 int ojs_shm_proxy_checkpoint(ojs_shm_proxy* proxy, const char* id, uint64_t fence, const char* json,
                              size_t json_size) {
   return entry(proxy, [&](Record& record) -> int {
-    return record.done(proxy->object.checkpoint(text(id, "id"), fence, text_or(json, json_size)));
+    return record.done(proxy->object.checkpoint(text(id, "id"), fence,
+                                                ojs_shm::json::trim(text_or(json, json_size))));
   });
 }
 

@@ -195,7 +195,8 @@ int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double frac
 int ojs_shm_checkpoint(ojs_shm_worker* worker, ojs_shm_job* job, const char* json,
                        size_t json_size) {
   return entry(worker, [&](Record& record) -> int {
-    return record.done(worker->object.checkpoint(opened(job).object, text_or(json, json_size)));
+    return record.done(worker->object.checkpoint(opened(job).object,
+                                                 ojs_shm::json::trim(text_or(json, json_size))));
   });
 }
 

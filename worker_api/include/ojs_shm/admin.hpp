@@ -107,7 +107,7 @@ class OJS_SHM_API Admin {
   /// Removes all its settings and does not list it any more, until a job or a setting makes it
   /// anew. Its finished jobs stay, and its place in the segment stays taken. Returns how many jobs
   /// were discarded.
-  /// Errors: kNotFound, kWrongState (unfinished jobs: `depth` says how many), kBusy.
+  /// Errors: kNotFound, kWrongState (unfinished jobs: `depth` says how many), kTimeout.
   Result<std::uint64_t> delete_queue(std::string_view name,
                                      QueueDeletion jobs = QueueDeletion::kReject);
   /// For all queues that have no ageing of their own, now and later; SegmentInfo::aging reads it.

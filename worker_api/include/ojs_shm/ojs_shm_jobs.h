@@ -94,7 +94,7 @@ typedef struct ojs_shm_bulk_report {
 
 // Does the same to every job that the filter chooses, one after the other. `filter` NULL: all jobs
 // that it can be done to; `report` may be NULL, and is filled in. Errors: INVALID, NOT_FOUND (the
-// filter's queue), CLOSED, SEGMENT_FULL.
+// filter's queue), CLOSED, NOMEM.
 OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job_filter* filter,
                              ojs_shm_bulk_report* report);
 
@@ -134,7 +134,7 @@ enum {                              // what happens to a deleted queue's unfinis
   OJS_SHM_DELETE_QUEUE_DISCARD = 1  // they are discarded with the error type "queue_deleted"
 };
 // The queue loses its settings and is no longer listed, until a job or a setting makes it anew. How
-// many jobs were discarded. Errors: NOT_FOUND, WRONG_STATE (unfinished jobs), BUSY (they keep coming).
+// many jobs were discarded. Errors: NOT_FOUND, WRONG_STATE (unfinished jobs), TIMEOUT (they keep coming).
 OJS_SHM_API int64_t ojs_shm_delete_queue(ojs_shm_admin* admin, const char* name, int jobs);
 
 // A unique job with "on_conflict": "ignore" yields the id of the job in its way.

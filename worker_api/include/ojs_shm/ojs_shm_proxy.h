@@ -36,13 +36,13 @@ typedef struct ojs_shm_fetch_request {
   uint32_t flags;      // OJS_SHM_FETCH_
 } ojs_shm_fetch_request;
 
-// One thread at a time. Errors: SEGMENT_FULL (no free handle), CLOSED.
+// One thread at a time. Errors: NOMEM (no free handle), CLOSED.
 OJS_SHM_API int ojs_shm_proxy_open(const ojs_shm_segment* segment, ojs_shm_proxy** proxy);
 
 // JSON: the best available jobs, in order, as ojs_shm_list() tells them, each with the
 // "fence" of its attempt; [] when there is none. Get a text that did not fit from
 // ojs_shm_last_text(): the jobs are fetched already. `request` may be NULL. Errors: INVALID,
-// NOT_FOUND (the pool), SEGMENT_FULL (no handle for the pool).
+// NOT_FOUND (the pool), NOMEM (no handle for the pool).
 OJS_SHM_API int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetch_request* request,
                                         char* buffer, size_t size);
 
@@ -50,7 +50,7 @@ OJS_SHM_API int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetc
 // something awaited may have happened, also when it had happened before the call. Read it, then
 // check everything that is awaited: reading arms it again. It belongs to the proxy, and costs a
 // thread and a second handle from the first of these calls on. Each of them returns it, >= 0.
-// Errors: INVALID, SEGMENT_FULL, CLOSED.
+// Errors: INVALID, NOMEM, CLOSED.
 
 // Awaits jobs of these queues; then call ojs_shm_proxy_fetch(). Another call replaces the queues.
 // With count 0 it awaits no jobs.
@@ -82,7 +82,7 @@ OJS_SHM_API int64_t ojs_shm_proxy_take_decided(ojs_shm_proxy* proxy, uint64_t* t
 // Of a job that was fetched HELD: its client has it, so it belongs to its lease now, whatever becomes
 // of this process; the fence stays. LOST also when it was handed over before.
 OJS_SHM_API int ojs_shm_proxy_hand_over(ojs_shm_proxy* proxy, const char* id, uint64_t fence);
-// `result`: JSON or NULL. Errors: also TOO_LARGE, SEGMENT_FULL (the job stays active).
+// `result`: JSON or NULL. Errors: also TOO_LARGE, NOMEM (the job stays active).
 OJS_SHM_API int ojs_shm_proxy_ack(ojs_shm_proxy* proxy, const char* id, uint64_t fence,
                                   const char* result, size_t result_size);
 // `failure` and `outcome` as for ojs_shm_nack().
@@ -130,7 +130,7 @@ typedef struct ojs_shm_worker_report {
 
 // Registers a worker or updates its record, and counts as a sign of life. JSON: the record, as
 // ojs_shm_registered_worker() tells it. Errors: INVALID, IN_USE (it has another pool),
-// SEGMENT_FULL, TIMEOUT.
+// NOMEM, TIMEOUT.
 OJS_SHM_API int64_t ojs_shm_proxy_report(ojs_shm_proxy* proxy, const ojs_shm_worker_report* report,
                                          char* buffer, size_t size);
 
