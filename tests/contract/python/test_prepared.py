@@ -45,3 +45,5 @@ class PreparedJobs(OnQueue):
         self.queue.middleware.add(lambda job, next: next(job) if job.input != "drop" else None, name="some")
         kind = self.queue.prepare("seen")
         self.assertEqual([task is None for task in kind.submit_many(["keep", "drop"])], [False, True])
+        task = self.queue.prepare("seen", args=[1, 2]).submit("own")
+        self.assertEqual(task.info().args, ["own"])

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The blocking worker: by hand and with handlers on threads."""
 
+import ctypes
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 from segments import BOUND, ROOT, OnQueue, eventually
 
 import ojs_shm
-from ojs_shm import Failure, Priority, Retry
+from ojs_shm import Failure, InvalidArgument, JobFailed, Priority, Retry
 
 
 class ByHand(OnQueue):
@@ -409,7 +411,120 @@ print("drained", flush=True)
 """
 
 
+class OddEnds(OnQueue):
+    def test_a_handler_may_end_in_any_way(self):
+        class Unspeakable(Exception):
+            def __str__(self):
+                raise RuntimeError("no text")
+
+        def deep():
+            value = inner = []
+            for _ in range(5000):
+                inner.append([])
+                inner = inner[0]
+            return value
+
+        def failing(error):
+            raise error
+
+        ends = {"number": lambda: failing(Failure(5)), "error": lambda: failing(Failure(ValueError("x"))),
+                "mute": lambda: failing(Unspeakable()), "deep": deep, "nan": lambda: float("nan"),
+                "code": lambda: failing(Failure("x", code=7)), "exit": lambda: failing(SystemExit(3)),
+                "when": lambda: failing(Failure("x", rate_limit_until="soon"))}
+        worker = self.queue.worker()
+        for name, end in ends.items():
+            worker.task(name)(lambda input, end=end: end())
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        for name in ends:
+            task = self.queue.submit(name, retry=1)
+            with self.assertRaises(JobFailed, msg=name):
+                task.result(BOUND)
+        worker.stop()
+        thread.join(BOUND)
+        self.assertFalse(thread.is_alive())
+
+    def test_text_that_is_none_is_read_as_far_as_it_is(self):
+        from ojs_shm import _abi
+        data = ctypes.create_string_buffer(b'["\xff"]')
+        text = _abi.Text(ctypes.cast(data, ctypes.c_void_p), 5)
+        self.assertEqual(text.read(), '["\ufffd"]')
+
+    def test_a_job_whose_fetch_was_broken_off_goes_back(self):
+        class Late(Exception):
+            pass
+
+        def late(*_):
+            raise Late
+
+        before = signal.signal(signal.SIGALRM, late)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        worker = self.queue.worker()
+        self.addCleanup(worker.close)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with self.assertRaises(Late):
+            worker.fetch(BOUND)
+        task = self.queue.submit("x")
+        self.assertEqual(worker.fetch(BOUND).id, task.id)
+
+    def test_one_queue_may_be_given_as_a_text_and_none_is_that_of_the_connection(self):
+        task = self.queue.submit("x", queue="a-queue-of-many-letters")
+        with self.queue.worker(queues="a-queue-of-many-letters") as worker:
+            job = worker.fetch(BOUND)
+            self.assertEqual(job.id, task.id)
+            job.ack()
+        task = self.queue.submit("x")
+        with self.queue.worker(queues=[]) as worker:
+            job = worker.fetch(BOUND)
+            self.assertEqual(job.id, task.id)
+            job.ack()
+        with self.assertRaises(InvalidArgument):
+            self.queue.worker(concurrency=2**32 + 1)
+
+
 class Signals(OnQueue):
+    def test_ctrl_c_ends_a_fetch_and_a_wait(self):
+        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
+                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        for call in ("queue.worker().fetch()", "queue.submit('x', delay=3600).result()"):
+            program = "import sys, ojs_shm; queue = ojs_shm.connect_sync(queue=sys.argv[1]); print(flush=True); " + call
+            with subprocess.Popen([sys.executable, "-c", program, self.queue_name + "-c"], env=environment, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+                self.addCleanup(child.kill)
+                child.stdout.readline()
+                time.sleep(0.1)  # so that it mostly waits by then
+                child.send_signal(signal.SIGINT)
+                self.assertIn("KeyboardInterrupt", child.communicate(timeout=BOUND)[1])
+
+    def test_sigcont_right_behind_sigtstp_resumes_and_a_forked_child_has_signals_of_its_own(self):
+        program = PROGRAM.replace("sys.stdin.readline()", """
+    there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(there[1], b"x")
+        time.sleep(600)
+    os.read(there[0], 1)
+    os.kill(child, signal.SIGTERM)
+    print(os.waitpid(child, 0)[1], flush=True)
+    sys.stdin.readline()""").replace("import sys,", "import os, signal, sys, time,")
+        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
+                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        with subprocess.Popen([sys.executable, "-c", program, self.queue_name], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+            self.addCleanup(worker.kill)
+            for _ in range(3):
+                task = self.queue.submit("slow")
+                self.assertEqual(worker.stdout.readline().strip(), "begun")
+                self.assertEqual(int(worker.stdout.readline()), signal.SIGTERM)
+                worker.send_signal(signal.SIGTSTP)
+                worker.send_signal(signal.SIGCONT)
+                worker.stdin.write("go on\n")
+                worker.stdin.flush()
+                self.assertEqual(task.result(BOUND), "done")
+            worker.send_signal(signal.SIGTERM)
+            self.assertEqual(worker.stdout.readline().strip(), "drained")
+            self.assertEqual(worker.wait(BOUND), 0)
+
     def test_sigterm_drains_a_worker_program(self):
         environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
                        "PYTHONPATH": str(ROOT / "worker_api" / "python")}

@@ -27,6 +27,7 @@ from .jobs import Job, JobError, JobInfo, NackOutcome, NewJob, Retry
 from .queue_stats import QueueStats
 from .middleware import Chain
 from .on_full import OnFull, Unsent
+from .prepared import Prepared
 from .priority import Priority
 from .proxy import Proxy
 from .segments import create_segment, examine_segment, export_segment, import_segment, remove_segment
@@ -39,7 +40,7 @@ __all__ = [
     "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Chain", "Closed", "Duplicate", "Empty", "Events", "Failure",
     "InUse", "InternalError", "InvalidArgument", "Job", "JobCancelled", "JobError", "JobFailed", "JobInfo",
     "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OnFull", "OtherFormat",
-    "PermissionDenied", "Priority", "Proxy", "Queue", "QueueFull", "QueueStats", "ResultPruned", "Retry", "SegmentFull", "StaleVersion",
+    "PermissionDenied", "Prepared", "Priority", "Proxy", "Queue", "QueueFull", "QueueStats", "ResultPruned", "Retry", "SegmentFull", "StaleVersion",
     "Task", "TimedOut", "TooLarge", "Unsent", "Worker", "WrongState", "connect", "connect_sync", "create_segment", "cron_times",
     "examine_segment", "export_segment", "import_segment", "library_version", "remove_segment",
 ]

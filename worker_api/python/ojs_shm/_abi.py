@@ -92,7 +92,7 @@ class Text(Structure):
     _fields_ = [("data", c_void_p), ("size", c_size_t)]
 
     def read(self) -> str:
-        return ctypes.string_at(self.data, self.size).decode() if self.size else ""
+        return ctypes.string_at(self.data, self.size).decode(errors="replace") if self.size else ""
 
 
 class JobFields(Sized):
@@ -352,7 +352,7 @@ class Library:
             length = self.last_text(handle, buffer, length + 1)
             if length < 0:
                 raise self.error(length, handle)
-        return ctypes.string_at(buffer, length).decode()
+        return ctypes.string_at(buffer, length).decode(errors="replace")
 
 
 def _candidates() -> list[str]:

@@ -41,7 +41,8 @@ async def connect(name: str | None = None, *, dir: str | None = None, queue: str
 
 
 class AsyncQueue:
-    """A connection to a segment for one event loop. Its methods are those of Queue."""
+    """A connection to a segment for one event loop. Its methods are those of Queue, to be awaited; what it lacks is
+    `sync`'s, whose calls do not wait."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

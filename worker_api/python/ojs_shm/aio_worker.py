@@ -7,6 +7,7 @@ import asyncio
 import concurrent.futures
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,7 +18,7 @@ from ._handles import Handle
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import Handler, Keeper, Registry, complete, fail, say
+from .registry import TOGETHER, Handler, Keeper, Registry, catch_signals, complete, fail, restore_signals, say
 from .times import Duration, milliseconds
 
 #: How often running jobs are asked whether they were cancelled, in seconds.
@@ -49,12 +50,12 @@ class AsyncWorker(Registry):
                                          subject="concurrency")
         self._concurrency = concurrency
         self._grace = milliseconds(grace, "grace") / 1000
-        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, 0, pool, id,
+        self._handles = queue._worker_handles(queues or (queue.queue,), lease, 0, pool, id,
                                               labels, concurrency)
         self._id = id
         self._running: dict[asyncio.Task[None], Job] = {}
         self._stop = threading.Event()
-        self._quiet, self._said = False, "running"
+        self._quiet, self._said, self._resumed_at = False, "running", -TOGETHER
         self._woken: asyncio.Event | None = None  # made by run(), in its loop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = False
@@ -72,7 +73,9 @@ class AsyncWorker(Registry):
         self._began = True
         self.middleware._freeze()
         self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
-        caught = self._catch_signals() if signals else []
+        calls = {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGTSTP: self._rest,
+                 signal.SIGCONT: self.resume}
+        caught = catch_signals(calls) if signals else {}
         keeper = Keeper(self._handles, None if self._id is None else self._be_told)
         pool = concurrent.futures.ThreadPoolExecutor(self._concurrency, thread_name_prefix="ojs-shm")
         watch = asyncio.create_task(self._watch_cancels())
@@ -87,8 +90,7 @@ class AsyncWorker(Registry):
             watch.cancel()
             pool.shutdown(wait=False)
             await asyncio.to_thread(keeper.close)
-            for number in caught:
-                self._loop.remove_signal_handler(number)
+            restore_signals(caught)
 
     def stop(self) -> None:
         """Ends run(). From any thread."""
@@ -101,9 +103,15 @@ class AsyncWorker(Registry):
         self._wake()
 
     def resume(self) -> None:
-        """Ends quiet(). From any thread."""
+        """Ends quiet(). From any thread, and from a signal handler. A SIGTSTP right behind a SIGCONT counts as the
+        earlier of the two."""
+        self._resumed_at = time.monotonic()
         self._quiet = False
         self._wake()
+
+    def _rest(self) -> None:
+        if time.monotonic() - self._resumed_at > TOGETHER:
+            self.quiet()
 
     def _wake(self) -> None:
         if self._loop is not None and self._woken is not None:
@@ -228,16 +236,6 @@ class AsyncWorker(Registry):
                     task.cancel()
 
     # --- Ending -------------------------------------------------------------------------------------------------------
-
-    def _catch_signals(self) -> list[signal.Signals]:
-        if threading.current_thread() is not threading.main_thread():
-            return []
-        assert self._loop is not None
-        calls = {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGTSTP: self.quiet,
-                 signal.SIGCONT: self.resume}
-        for number, call in calls.items():
-            self._loop.add_signal_handler(number, call)
-        return list(calls)
 
     async def _drain(self) -> None:
         if not self._running:

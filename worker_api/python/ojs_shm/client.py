@@ -22,7 +22,7 @@ from .middleware import Chain
 from .on_full import OnFull, Unsent, unsent_of
 from .priority import Priority
 from .task import Task
-from .times import Duration, milliseconds
+from .times import Duration, in_pieces, milliseconds
 
 if TYPE_CHECKING:
     from .prepared import Prepared
@@ -178,7 +178,8 @@ class Queue(Administration, Crons):
 
     def wait(self, id: str, timeout: Duration | None = None) -> JobInfo:
         """Until it is finished. Errors: NotFound, TimedOut."""
-        return self._ask(library().wait, id, -1 if timeout is None else milliseconds(timeout, "timeout", 53))
+        wait_ms = -1 if timeout is None else milliseconds(timeout, "timeout", 53)
+        return in_pieces(lambda piece_ms: self._ask(library().wait, id, piece_ms), wait_ms)
 
     def result(self, id: str, timeout: Duration | None = None) -> Any:
         """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, ResultPruned, NotFound,
@@ -315,6 +316,8 @@ class Queue(Administration, Crons):
     def _worker_handles(self, queues: Iterable[str] | Mapping[str, int], lease: Duration | None,
                         spin: Duration, pool: str | None = None, id: str | None = None,
                         labels: Mapping[str, Any] | None = None, concurrency: int = 0) -> Handles:
+        if isinstance(queues, str):
+            queues = (queues,)
         named = [_abi.text_in(each, "queue") for each in queues]
         options = _abi.WorkerOptions()
         if isinstance(queues, Mapping):
@@ -325,7 +328,7 @@ class Queue(Administration, Crons):
         options.pool = None if pool is None else _abi.text_in(pool, "pool")
         options.id = None if id is None else _abi.text_in(id, "id")
         options.labels = None if labels is None else to_json(dict(labels))
-        options.total_concurrency = concurrency
+        options.total_concurrency = _abi.whole(concurrency, "concurrency", 32)
         options.spin_us = _abi.whole(round(milliseconds(spin, "spin") * 1000), "spin", 32)
         lib = library()
         made = Handles("worker", lambda: lib.open(lib.worker_open, self._segment, ctypes.byref(options)))

@@ -29,7 +29,18 @@ NOTHING: Any = _Nothing()
 
 
 def to_json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    """Errors: InvalidArgument (no finite number, nested too deep or in itself), TypeError."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError) as error:
+        raise errors.InvalidArgument(f"that is not JSON: {error}", code="invalid", number=-2) from None
+
+
+def text_of(value: Any) -> str:
+    try:  # what a handler raised may contain anything, and its text may fail as well
+        return value if isinstance(value, str) else str(value)
+    except Exception:  # noqa: BLE001
+        return f"{type(value).__qualname__}, whose text cannot be had"
 
 
 def progress_texts(message: str | None, data: Any) -> tuple[bytes | None, bytes | None, int]:
@@ -271,8 +282,8 @@ def failure_report(message: str, code: str, type: str, retryable: bool, details:
                    rate_limit_until: Moment | None) -> _abi.FailureReport:
     report = _abi.FailureReport()
     encoded = to_json(details) if details is not None else None
-    # What an exception says may contain anything; a NUL would end the text.
-    report.message = message.replace("\0", "\\0").encode("utf-8", "replace")
+    # A NUL would end the text.
+    report.message = text_of(message).replace("\0", "\\0").encode("utf-8", "replace")
     report.code, report.type = _abi.text_in(code, "code"), _abi.text_in(type or None, "type")
     report.details, report.details_size = encoded, len(encoded or b"")
     report.flags = 0 if retryable else _abi.FAILURE_NOT_RETRYABLE

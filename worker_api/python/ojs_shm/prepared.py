@@ -43,7 +43,7 @@ class Prepared:
         """One job for each input: all or none, in this order. Errors: as Queue.submit_many()."""
         if len(self._queue.middleware):
             own = {} if priority is None else {"priority": priority}
-            return self._queue.submit_many([dataclasses.replace(self._kind, input=each, **own) for each in inputs])
+            return self._queue.submit_many([dataclasses.replace(self._kind, input=each, args=None, **own) for each in inputs])
         texts = [to_json([] if each is NOTHING else [each]) for each in inputs]
         jobs, number = (_abi.Args * len(texts))(), self._queue.priority(priority)
         for job, text in zip(jobs, texts):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
+import signal
 import threading
 import time
 import traceback
@@ -15,7 +17,7 @@ from . import errors
 from ._abi import DIRECTIVES, library
 from ._handles import Handle, Handles
 from .client import Queue
-from .jobs import Job, to_json
+from .jobs import Job, text_of, to_json
 from .middleware import Chain
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -24,6 +26,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _TRACEBACK_LENGTH = 4000
 #: How often a worker with an id gives a sign of life, in seconds.
 _SIGN_EVERY = 5.0
+#: A SIGTSTP that comes within so many seconds behind a SIGCONT came before it: of signals that wait together Python
+#: tells the one with the lower number first.
+TOGETHER = 0.05
 
 
 class Handler:
@@ -104,16 +109,18 @@ def fail(job: Job, error: BaseException, code: str = "error") -> None:
               rate_limit_until=error.rate_limit_until)
         return
     trace = "".join(traceback.format_exception(error))[-_TRACEBACK_LENGTH:]
-    _nack(job, str(error), code=code, type=type(error).__qualname__, details={"backtrace": trace.splitlines()})
+    _nack(job, text_of(error), code=code, type=type(error).__qualname__, details={"backtrace": trace.splitlines()})
 
 
 def _nack(job: Job, message: str, **failure: Any) -> None:
     with contextlib.suppress(errors.Lost, errors.Closed):
         try:
             job.nack(message, **failure)
-        except (errors.TooLarge, errors.SegmentFull, errors.InvalidArgument, TypeError, ValueError) as error:
+        except (errors.Lost, errors.Closed):
+            raise
+        except Exception as error:  # noqa: BLE001
             # What was to be recorded cannot be; that it failed still must be.
-            job.nack(str(error), retryable=failure.get("retryable", True))
+            job.nack(text_of(error), retryable=bool(failure.get("retryable", True)))
 
 
 class Keeper:
@@ -180,6 +187,29 @@ class Keeper:
             if directive != self._directive:
                 self._directive = directive
                 self._told(directive)
+
+
+def catch_signals(calls: dict[int, Callable[[], None]]) -> dict[int, Any]:
+    """Calls them at signals, in the main thread alone; returns what restore_signals() takes back. In a forked child they
+    mean what they always do."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    ours = os.getpid()
+
+    def handle(number: int, _: Any) -> None:
+        if os.getpid() == ours:
+            calls[number]()
+            return
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    return {number: signal.signal(number, handle) for number in calls}
+
+
+def restore_signals(caught: dict[int, Any]) -> None:
+    for number, handler in caught.items():
+        if handler is not None:
+            signal.signal(number, handler)
 
 
 def say(worker: Handle, state: str) -> None:

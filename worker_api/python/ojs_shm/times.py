@@ -6,13 +6,38 @@ from __future__ import annotations
 import datetime
 import math
 import numbers
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from . import _abi, errors
+
+T = TypeVar("T")
 
 #: Seconds, or a timedelta.
 Duration = float | int | datetime.timedelta
 #: Unix time in seconds, or a datetime with a time zone.
 Moment = float | int | datetime.datetime
+
+
+#: How long the main thread waits in the library before it looks whether a signal has come.
+_PIECE_MS = 200
+
+
+def in_pieces(call: Callable[[int], T], wait_ms: int) -> T:
+    """What `call` returns when it waits for so long; below 0: without end. The main thread waits in pieces, so that Ctrl-C
+    and handlers of signals come through. Errors: those of `call`."""
+    if wait_ms == 0 or threading.current_thread() is not threading.main_thread():
+        return call(wait_ms)
+    end = math.inf if wait_ms < 0 else time.monotonic() + wait_ms / 1000
+    while True:
+        left = (end - time.monotonic()) * 1000
+        try:
+            return call(max(1, math.ceil(min(left, _PIECE_MS))))
+        except errors.TimedOut:
+            if left <= _PIECE_MS:
+                raise
 
 
 def milliseconds(value: Duration, member: str, bits: int = 32, wanted: str = "seconds or a timedelta") -> int:

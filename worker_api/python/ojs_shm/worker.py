@@ -18,8 +18,8 @@ from ._abi import library
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import Keeper, Registry, complete, fail, say
-from .times import Duration, milliseconds
+from .registry import TOGETHER, Keeper, Registry, catch_signals, complete, fail, restore_signals, say
+from .times import Duration, in_pieces, milliseconds
 
 
 class Worker(Registry):
@@ -43,14 +43,14 @@ class Worker(Registry):
                                          subject="concurrency")
         self._concurrency = concurrency
         self._grace = milliseconds(grace, "grace") / 1000
-        self._handles = queue._worker_handles(queues if queues is not None else (queue.queue,), lease, spin, pool,
+        self._handles = queue._worker_handles(queues or (queue.queue,), lease, spin, pool,
                                               id, labels, concurrency)
         self._id = id
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stopped = False  # at once visible to the threads; the descriptor wakes run()
         self._changed = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # run() is to say whether it is quiet
-        self._quiet = False
-        self._broken: errors.OjsError | None = None
+        self._quiet, self._resumed_at = False, -TOGETHER
+        self._broken: BaseException | None = None
         self._running = threading.Lock()
 
     # --- By hand ------------------------------------------------------------------------------------------------------
@@ -62,11 +62,15 @@ class Worker(Registry):
         pointer = lib.open(lib.job_new)
         try:
             with self._handles.lent() as worker:
-                worker.call(lib.fetch, pointer, wait)
-            return Job(self._handles, pointer)
-        except (errors.Empty, errors.TimedOut):
-            lib.close(pointer)
-            return None
+                try:
+                    in_pieces(lambda piece: worker.call(lib.fetch, pointer, piece), wait)
+                    return Job(self._handles, pointer)
+                except (errors.Empty, errors.TimedOut):
+                    lib.close(pointer)
+                    return None
+                except BaseException:
+                    lib.requeue(worker.pointer, pointer)  # a handler of a signal may raise when the job is there
+                    raise
         except BaseException:
             lib.close(pointer)
             raise
@@ -99,7 +103,8 @@ class Worker(Registry):
         if not self._running.acquire(blocking=False):
             raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
         self.middleware._freeze()
-        restored = self._catch_signals() if signals else {}
+        restored = catch_signals({signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGTSTP: self._rest,
+                                  signal.SIGCONT: self.resume}) if signals else {}
         keeper = Keeper(self._handles, None if self._id is None else self._be_told)
         try:
             threads = [threading.Thread(target=self._work, args=(keeper,), name=f"ojs-shm-{number}", daemon=True)
@@ -116,8 +121,7 @@ class Worker(Registry):
                 raise self._broken
         finally:
             keeper.close()
-            for number, handler in restored.items():
-                signal.signal(number, handler)
+            restore_signals(restored)
 
     def stop(self) -> None:
         """Ends run(). From any thread, and from a signal handler."""
@@ -130,7 +134,9 @@ class Worker(Registry):
         self._be_quiet(True)
 
     def resume(self) -> None:
-        """Ends quiet(). From any thread, and from a signal handler."""
+        """Ends quiet(). From any thread, and from a signal handler. A SIGTSTP right behind a SIGCONT counts as the
+        earlier of the two."""
+        self._resumed_at = time.monotonic()
         self._be_quiet(False)
 
     def _be_quiet(self, quiet: bool) -> None:
@@ -147,12 +153,9 @@ class Worker(Registry):
         if directive == _abi.DIRECTIVES.index("terminate"):
             self.stop()
 
-    def _catch_signals(self) -> dict[int, Any]:
-        if threading.current_thread() is not threading.main_thread():
-            return {}
-        calls = {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGTSTP: self.quiet,
-                 signal.SIGCONT: self.resume}
-        return {number: signal.signal(number, lambda *_, call=call: call()) for number, call in calls.items()}
+    def _rest(self) -> None:
+        if time.monotonic() - self._resumed_at > TOGETHER:
+            self.quiet()
 
     def _work(self, keeper: Keeper) -> None:
         while not self._stopped:
@@ -164,8 +167,14 @@ class Worker(Registry):
                     self._broken = error
                 self.stop()
                 return
-            if job is not None:
+            if job is None:
+                continue
+            try:
                 self._run_job(job, keeper)
+            except BaseException as error:  # noqa: BLE001  our own bug, or the segment's end: not to be silent about
+                self._broken = error
+                self.stop()
+                return
 
     def _run_job(self, job: Job, keeper: Keeper) -> None:
         keeper.watch(job)
