@@ -82,6 +82,27 @@ TEST_F(Processes, a_long_stop_within_the_lease_loses_nothing) {
   EXPECT_EQ(ask(stopped, "ack"), "ok");
 }
 
+TEST_F(Processes, a_child_of_fork_may_drop_what_it_inherited_beside_its_own) {
+  for (const bool own_first : {true, false}) {
+    std::optional<Segment> segment(Segment::attach(name).value());
+    std::optional<Worker> worker(Worker::attach(*segment, {}).value());
+    ASSERT_TRUE(worker->event_fd().ok());
+    Forked child([&](Parent& parent) {
+      std::optional<Segment> own(Segment::attach(name).value());
+      std::optional<Worker> waits(Worker::attach(*own, {}).value());
+      parent.tell(code_name(waits->event_fd().code()));
+      if (own_first) waits.reset(), own.reset();
+      worker.reset(), segment.reset();
+      waits.reset(), own.reset();
+      parent.tell("dropped");
+      return 0;
+    });
+    EXPECT_EQ(child.listen().value_or(""), "ok");
+    EXPECT_EQ(child.listen().value_or(""), "dropped") << own_first;
+    EXPECT_EQ(child.wait(), 0);
+  }
+}
+
 TEST_F(Processes, a_child_of_fork_without_exec_answers_closed) {
   auto segment = Segment::attach(name);
   auto producer = Producer::attach(*segment);

@@ -123,6 +123,11 @@ std::string how_to_move(const SegmentName& name, std::string_view whose) {
          ".ndjson --name NEW" + where + "`";
 }
 
+void abandon(std::thread& thread) {
+  if (thread.joinable()) [[maybe_unused]]
+    const auto* never_ended = new std::thread(std::move(thread));
+}
+
 std::string path_of(const SegmentName& name) { return name.dir + "/ojs-shm." + name.name; }
 
 Attachment::Attachment(shm::Segment segment, SegmentName name, Role role)
@@ -136,7 +141,7 @@ Attachment::~Attachment() {
     std::erase(registry().all, this);
   }
   if (forked()) {  // the keeper and the record are the parent's
-    if (keeper_.joinable()) keeper_.detach();
+    abandon(keeper_);
     if (stop_fd_ >= 0) ::close(stop_fd_);
     return;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -107,6 +109,14 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   std::mutex repair_;
 };
 
+/// Of a thread of the parent, in the child of a fork: neither joined nor detached, as another thread
+/// may have its number by now.
+void abandon(std::thread& thread);
+/// A wait that can be added to a clock: what is longer is a hundred years.
+inline std::chrono::milliseconds within_reach(std::chrono::milliseconds wait) {
+  return std::min(wait,
+                  std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::years(100)));
+}
 /// The end of a refusal: by which two commands the jobs of a segment come into another one.
 std::string how_to_move(const SegmentName& name, std::string_view whose = {});
 std::string path_of(const SegmentName& name);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,10 +35,13 @@ class EventBell {
     std::vector<std::string> queues = {}, pools = {};
     Listener::Wanted news = {};
   };
-  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues, Wanted wanted)
+  /// While `rests` it tells nothing; asked by its thread.
+  EventBell(std::unique_ptr<Handle> handle, std::vector<std::uint32_t> queues, Wanted wanted,
+            std::function<bool()> rests = {})
       : handle_(std::move(handle)),
         queues_(std::move(queues)),
         wanted_(std::move(wanted)),
+        rests_(std::move(rests)),
         listener_(handle_->actor()),
         fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     listener_.listen_to(wanted_.news);
@@ -45,10 +49,14 @@ class EventBell {
     thread_ = std::thread([this] { serve(); });
   }
   ~EventBell() {
-    stop_.set();
-    hush();
-    kick();
-    thread_.join();
+    if (handle_->closed()) {
+      abandon(thread_);
+    } else {
+      stop_.set();
+      hush();
+      kick();
+      thread_.join();
+    }
     ::close(fd_);
   }
   /// Other queues from now on; none: it rests. Their jobs from now on are told, and those that are
@@ -142,6 +150,11 @@ class EventBell {
     while (!stop_.get()) {
       const std::uint32_t before = park().load();
       take_next(sleeper);
+      if (rests_ && rests_()) {
+        hush();
+        shm::futex_wait(park(), before, kLookMs);
+        continue;
+      }
       if (!wanted_.pools.empty() || queues_.size() < wanted_.queues.size()) look_up_queues();
       const bool for_jobs = !queues_.empty() || !wanted_.queues.empty() || !wanted_.pools.empty();
       sleeper.lie_down();
@@ -179,6 +192,7 @@ class EventBell {
   std::uint32_t kicks_ = 0;         ///< of its own process; guarded
   std::vector<std::uint32_t> queues_;
   Wanted wanted_;
+  std::function<bool()> rests_;
   Listener listener_;
   int fd_;
   shm::LocalFlag stop_, soon_;

@@ -14,6 +14,7 @@
 #include "engine/rules/uuid.hpp"
 #include "shm/atomics.hpp"
 #include "worker_api/json/id_text.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm {
 
@@ -312,7 +313,7 @@ Status LocalBuffer::flush(milliseconds timeout) {
   Impl& impl = *impl_;
   if (impl.forked()) return buffer_closed();
   std::unique_lock lock(impl.mutex);
-  const Clock::time_point until = impl.clock->now() + timeout;
+  const Clock::time_point until = impl.clock->now() + internal::within_reach(timeout);
   while (!impl.waiting.empty() && !impl.closing && impl.clock->now() < until)
     impl.clock->wait(lock, impl.changed, until);
   if (impl.waiting.empty()) return {};

@@ -299,7 +299,7 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
   const Result<engine::JobId> parsed = impl_->parse(id);
   if (!parsed) return parsed.error();
   engine::Store& store = impl_->store();
-  const auto end = std::chrono::steady_clock::now() + timeout;
+  const auto end = std::chrono::steady_clock::now() + internal::within_reach(timeout);
   for (;;) {
     const std::uint32_t slot = engine::find_job(store, parsed.value());
     if (slot == engine::kNoIndex) return impl_->failed(engine::Outcome::kNotFound, id, {}, "");

@@ -217,6 +217,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
 
 Status Worker::Impl::why_held_up() {
   if (handle->closed() || held_up.has(kInterrupted)) return internal::closed();
+  if (bell) bell->hush();
   if (registration)  // which must go on giving signs of life, and may be told to end
     if (Status may = registration->may_fetch(actor()); !may) return may;
   return Error{Code::kEmpty, {}, {}, 0, 0, ""};
@@ -245,7 +246,7 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
   Status got = try_fetch(job);
   if (got || got.code() != Code::kEmpty) return got;
   const auto start = Clock::now();
-  const auto end = start + timeout;
+  const auto end = start + internal::within_reach(timeout);
   for (auto until = std::min(start + impl_->spin, end); Clock::now() < until;) {
     for (int i = 0; i < 32; ++i) {
       got = try_fetch(job);
@@ -352,6 +353,8 @@ void Worker::beat() {
 
 Status Worker::say(WorkerDirective state) {
   if (impl_->handle->closed()) return internal::closed();
+  if (state > WorkerDirective::kTerminate)
+    return Error{Code::kInvalid, "a worker's state is no such number", "state", 0, 0, ""};
   return impl_->registration ? impl_->registration->say(impl_->actor(), state) : Status();
 }
 
@@ -367,7 +370,8 @@ Result<int> Worker::event_fd() {
     if (!handle) return handle.error();
     if (impl_->pool != engine::kNoIndex) handle.value()->actor().pool_worker().serve(impl_->pool);
     impl_->bell =
-        std::make_unique<EventBell>(std::move(handle).value(), impl_->queues, impl_->awaited());
+        std::make_unique<EventBell>(std::move(handle).value(), impl_->queues, impl_->awaited(),
+                                    [impl = impl_.get()] { return impl->is_quiet(); });
     impl_->note_options();
   }
   return impl_->bell->fd();

@@ -21,6 +21,7 @@ namespace ojs_shm {
 
 struct Worker::Impl {
   ~Impl() {
+    bell.reset();  // whose thread looks at the rest
     if (registration && !handle->closed()) registration->leave(handle->actor());
   }
 
@@ -67,6 +68,11 @@ struct Worker::Impl {
   bool takes_jobs() const {
     return !held_up.any() &&
            (!registration || registration->directive(handle->store()) == WorkerDirective::kRunning);
+  }
+  /// Of its owner's or an operator's will. Any thread.
+  bool is_quiet() const {
+    return held_up.has(kQuiet) ||
+           (registration && registration->directive(handle->store()) == WorkerDirective::kQuiet);
   }
   void hold_up(std::uint32_t reason) noexcept;
   /// What a fetch answers while it is held up.
