@@ -69,14 +69,29 @@ bool worker_lives(const Store& store, WorkerKey key) {
          control.lives();
 }
 
-std::uint64_t jobs_of_worker(const Store& store, WorkerKey key) {
-  std::uint64_t jobs = 0;
+namespace {
+
+/// Calls `f` with the key of each active job's holder.
+template <class F>
+void each_holder(const Store& store, F f) {
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot) {
     const JobRecord& job = store.job(slot);
     const unsigned state = Control(job.control.load()).state();
-    if ((state == kSlotActive || state == kSlotSettling) && WorkerKey(job.pool_word.get()) == key)
-      ++jobs;
+    if (state == kSlotActive || state == kSlotSettling) f(WorkerKey(job.pool_word.get()));
   }
+}
+
+}  // namespace
+
+std::uint64_t jobs_of_worker(const Store& store, WorkerKey key) {
+  std::uint64_t jobs = 0;
+  each_holder(store, [&](WorkerKey holder) { jobs += holder == key; });
+  return jobs;
+}
+
+std::unordered_map<std::uint32_t, std::uint32_t> jobs_of_workers(const Store& store) {
+  std::unordered_map<std::uint32_t, std::uint32_t> jobs;
+  each_holder(store, [&](WorkerKey holder) { ++jobs[holder.word]; });
   return jobs;
 }
 

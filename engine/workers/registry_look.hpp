@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "engine/tables/store.hpp"
 
@@ -34,6 +35,8 @@ WorkerKey find_worker(const Store& store, std::string_view id);
 std::string worker_id_of(const Store& store, WorkerKey key);
 /// How many jobs it has, by a walk over all slots.
 std::uint64_t jobs_of_worker(const Store& store, WorkerKey key);
+/// Of all workers at once, by WorkerKey::word.
+std::unordered_map<std::uint32_t, std::uint32_t> jobs_of_workers(const Store& store);
 /// Whether the worker has not been ended. Three loads.
 bool worker_lives(const Store& store, WorkerKey key);
 

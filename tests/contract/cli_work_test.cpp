@@ -253,6 +253,7 @@ TEST(CliWork, sigtstp_makes_it_quiet_until_sigcont) {
   const auto says = [&](std::string_view state) {
     return eventually([&] { return observer.registered_worker("w").value().state() == state; });
   };
+  EXPECT_EQ(observer.registered_worker("w").value().active_jobs, 1U);
   worker.signal(SIGTSTP);
   EXPECT_TRUE(says("quiet"));
   const std::string next = segment.enqueue({"-t", "a"});
@@ -268,6 +269,27 @@ TEST(CliWork, sigtstp_makes_it_quiet_until_sigcont) {
   EXPECT_TRUE(segment.becomes(next, "completed"));
   const Finished done = worker.wait();
   EXPECT_EQ(done.exit_code, 0) << done.err;
+}
+
+TEST(CliWork, one_that_runs_until_all_is_done_stays_while_it_is_told_to_be_quiet) {
+  const LiveSegment segment;
+  const std::string go = segment.folder() / "go";
+  const std::string id = segment.enqueue({"-t", "a"}), next = segment.enqueue({"-t", "a"});
+  Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do sleep 0.01; done",
+                                                  {"--worker-id", "w", "--until-empty"}));
+  ASSERT_TRUE(segment.becomes(id, "active"));
+  ASSERT_EQ(segment.cli({"workers", "quiet", "w"}).exit_code, 0);
+  std::ofstream(go) << "";
+  ASSERT_TRUE(worker.read_line());
+  const auto observer = Observer::attach(segment.where()).value();
+  ASSERT_TRUE(eventually([&] {
+    const auto found = observer.registered_worker("w");
+    return found.ok() && found.value().state() == "quiet" && found.value().active_jobs == 0;
+  }));
+  EXPECT_EQ(segment.job(next, "state"), "available");
+  ASSERT_EQ(segment.cli({"workers", "resume", "w"}).exit_code, 0);
+  EXPECT_EQ(worker.wait().exit_code, 0);
+  EXPECT_EQ(segment.job(next, "state"), "completed");
 }
 
 TEST(CliWork, sigterm_ends_a_quiet_one_also_in_the_middle_of_a_fetch) {

@@ -33,7 +33,7 @@ using std::chrono::milliseconds;
 /// this long.
 constexpr milliseconds kLook{50};
 /// A fetch is cut into pieces, so that a lost wake-up delays a stop by no more than this.
-constexpr milliseconds kFetch{1000};
+constexpr milliseconds kFetch{250};
 
 /// A third of what is left of the lease, so that two beats may fail before it ends.
 milliseconds beat_pause(std::uint64_t lease_end_ms) {
@@ -134,7 +134,7 @@ void WorkCrew::end(bool abort) {
 
 /// The lock is held.
 void WorkCrew::be_quiet(bool quiet) {
-  if (std::exchange(quiet_, quiet) == quiet) return;
+  if (stopping_ || std::exchange(quiet_, quiet) == quiet) return;
   for (Lane& lane : lanes_) quiet ? lane.worker.quiet() : lane.worker.resume();
   shell::say("{}\n", quiet ? "quiet: takes no new jobs until SIGCONT" : "takes jobs again");
 }
@@ -149,6 +149,11 @@ void WorkCrew::tell_state(Lane& lane) {
 
 bool WorkCrew::told_to_end(const Lane& lane) {
   return lane.worker.directive() == WorkerDirective::kTerminate;
+}
+
+/// By a signal, or told so.
+bool WorkCrew::is_quiet(const Lane& lane) const {
+  return quiet() || lane.worker.directive() == WorkerDirective::kQuiet;
 }
 
 bool WorkCrew::stopping() const {
@@ -180,10 +185,11 @@ void WorkCrew::work(Lane& lane) {
     Status fetched;
     do {
       tell_state(lane);
-      fetched = options_.until_empty && !quiet() ? lane.worker.try_fetch(job)
-                                                 : lane.worker.fetch(job, kFetch);
-    } while ((fetched.code() == Code::kTimeout || (fetched.code() == Code::kEmpty && quiet())) &&
-             !stopping());
+      fetched = options_.until_empty && !is_quiet(lane) ? lane.worker.try_fetch(job)
+                                                        : lane.worker.fetch(job, kFetch);
+    } while (
+        (fetched.code() == Code::kTimeout || (fetched.code() == Code::kEmpty && is_quiet(lane))) &&
+        !stopping());
     if (fetched) {
       run_job(lane, job);
       continue;

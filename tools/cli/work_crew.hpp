@@ -56,6 +56,7 @@ class WorkCrew {
   static bool told_to_end(const Lane& lane);
   bool stopping() const;
   bool quiet() const;
+  bool is_quiet(const Lane& lane) const;
   bool aborting() const;
   void watch_signals();
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include <ojs_shm/observer.hpp>
 #include <ojs_shm/proxy.hpp>
@@ -165,15 +166,23 @@ Error no_worker(std::string_view id) {
 std::optional<RegisteredWorker> describe_worker(const engine::Store& store, engine::WorkerKey key) {
   auto facts = key.none() ? std::nullopt : engine::look_at_worker(store, key.place());
   if (!facts || facts->key != key) return std::nullopt;
+  if (facts->native) facts->active = static_cast<std::uint32_t>(engine::jobs_of_worker(store, key));
   return worker_from(store, std::move(*facts));
 }
 
 /// A worker that lives hides one of the same id that has ended.
 std::vector<RegisteredWorker> describe_workers(const engine::Store& store) {
   std::vector<RegisteredWorker> workers;
-  for (std::uint32_t place = 0; place < store.workers.size(); ++place)
-    if (auto facts = engine::look_at_worker(store, place))
-      workers.push_back(worker_from(store, std::move(*facts)));
+  std::optional<std::unordered_map<std::uint32_t, std::uint32_t>> jobs;  // counted when wanted
+  for (std::uint32_t place = 0; place < store.workers.size(); ++place) {
+    auto facts = engine::look_at_worker(store, place);
+    if (!facts) continue;
+    if (facts->native) {  // no fetch of its own counts
+      if (!jobs) jobs = engine::jobs_of_workers(store);
+      facts->active = (*jobs)[facts->key.word];
+    }
+    workers.push_back(worker_from(store, std::move(*facts)));
+  }
   std::sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
     return a.id != b.id ? a.id < b.id : a.ended < b.ended;
   });
