@@ -297,10 +297,11 @@ SpecFault Handle::make_queues(std::span<const JobSpec> specs, std::span<engine::
   };
   at = 0;
   if (full() && (attachment_->repair_the_dead() == 0 || full())) return SpecFault::kNoSlots;
+  const std::size_t left = queues_left(store());
   std::set<std::string_view> fresh;  // a batch that is refused is to make none of them
   for (; at < jobs.size(); ++at)
     if (jobs[at].queue == engine::kNoIndex && fresh.insert(specs[at].queue).second &&
-        fresh.size() > queues_left(store()))
+        fresh.size() > left)
       return SpecFault::kNoQueues;
   for (at = 0; at < jobs.size(); ++at) {
     if (jobs[at].queue == engine::kNoIndex) jobs[at].queue = actor_.ensure_queue(specs[at].queue);

@@ -354,7 +354,8 @@ void Worker::beat() {
 Status Worker::say(WorkerDirective state) {
   if (impl_->handle->closed()) return internal::closed();
   if (state > WorkerDirective::kTerminate)
-    return Error{Code::kInvalid, "a worker's state is no such number", "state", 0, 0, ""};
+    return Error{
+        Code::kInvalid, "a worker's state is kRunning, kQuiet or kTerminate", "state", 0, 0, ""};
   return impl_->registration ? impl_->registration->say(impl_->actor(), state) : Status();
 }
 

@@ -35,11 +35,11 @@ void Runtime::stop() noexcept {
 }
 
 void Runtime::quiet() noexcept {
-  if (impl_) impl_->crew->quiet();
+  if (impl_) impl_->crew->be_quiet(true);
 }
 
 void Runtime::resume() noexcept {
-  if (impl_) impl_->crew->resume();
+  if (impl_) impl_->crew->be_quiet(false);
 }
 
 }  // namespace ojs_shm

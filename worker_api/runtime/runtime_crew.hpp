@@ -41,13 +41,12 @@ class Crew : public std::enable_shared_from_this<Crew> {
     stopped_.set();
     stop_.ring();
   }
-  void quiet() noexcept {
-    quiet_.set();
-    fetcher_.quiet();
-  }
-  void resume() noexcept {
-    quiet_.set(false);
-    fetcher_.resume();
+  void be_quiet(bool quiet) noexcept {
+    quiet_.set(quiet);
+    do {  // another signal may come in between, and is then the last one
+      quiet = quiet_.get();
+      quiet ? fetcher_.quiet() : fetcher_.resume();
+    } while (quiet_.get() != quiet);
   }
 
  private:

@@ -363,6 +363,12 @@ asyncio.run(main())
 
 
 class Signals(OnAsyncQueue):
+    async def start(self, program):
+        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
+                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        return await asyncio.create_subprocess_exec(sys.executable, "-c", program, self.queue_name, env=environment,
+                                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
     async def test_a_quiet_worker_takes_nothing_until_it_resumes(self):
         worker = self.queue.worker(id="aio-rests")
 
@@ -389,11 +395,7 @@ class Signals(OnAsyncQueue):
                 await asyncio.wait_for(becomes("running"), BOUND)
 
     async def test_sigtstp_and_sigcont_reach_a_worker_program(self):
-        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
-                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
-        program = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM.replace("queue.worker()", 'queue.worker(id="aio-heeds")'), self.queue_name,
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        program = await self.start(PROGRAM.replace("queue.worker()", 'queue.worker(id="aio-heeds")'))
 
         async def becomes(state):
             while (await self.queue.registered_worker("aio-heeds"))["state"] != state:
@@ -415,11 +417,7 @@ class Signals(OnAsyncQueue):
                 program.kill()
 
     async def test_sigterm_drains_a_worker_program(self):
-        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
-                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
-        program = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM, self.queue_name, env=environment, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
+        program = await self.start(PROGRAM)
         try:
             task = await self.queue.submit("slow")
             self.assertEqual(await asyncio.wait_for(program.stdout.readline(), BOUND), b"begun\n")

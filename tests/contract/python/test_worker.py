@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 from segments import BOUND, ROOT, OnQueue, eventually
 
@@ -454,18 +455,14 @@ class OddEnds(OnQueue):
         class Late(Exception):
             pass
 
-        def late(*_):
-            raise Late
-
-        before = signal.signal(signal.SIGALRM, late)
-        self.addCleanup(signal.signal, signal.SIGALRM, before)
-        worker = self.queue.worker()
-        self.addCleanup(worker.close)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with self.assertRaises(Late):
-            worker.fetch(BOUND)
         task = self.queue.submit("x")
-        self.assertEqual(worker.fetch(BOUND).id, task.id)
+        with self.queue.worker() as worker:
+            # As when the handler of a signal raises while the job is there already.
+            with unittest.mock.patch("ojs_shm.worker.Job", side_effect=Late), self.assertRaises(Late):
+                worker.fetch(BOUND)
+            job = worker.fetch(BOUND)
+            self.assertEqual((job.id, job.attempt), (task.id, 1))
+            job.ack()
 
     def test_one_queue_may_be_given_as_a_text_and_none_is_that_of_the_connection(self):
         task = self.queue.submit("x", queue="a-queue-of-many-letters")
@@ -483,14 +480,21 @@ class OddEnds(OnQueue):
 
 
 class Signals(OnQueue):
-    def test_ctrl_c_ends_a_fetch_and_a_wait(self):
+    def start(self, program, **more):
         environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
                        "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        started = subprocess.Popen([sys.executable, "-c", program, self.queue_name], env=environment, text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more)
+        self.addCleanup(started.kill)
+        return started
+
+    def becomes(self, state):
+        eventually(lambda: self.queue.registered_worker(self.queue_name)["state"] == state)
+
+    def test_ctrl_c_ends_a_fetch_and_a_wait(self):
         for call in ("queue.worker().fetch()", "queue.submit('x', delay=3600).result()"):
             program = "import sys, ojs_shm; queue = ojs_shm.connect_sync(queue=sys.argv[1]); print(flush=True); " + call
-            with subprocess.Popen([sys.executable, "-c", program, self.queue_name + "-c"], env=environment, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-                self.addCleanup(child.kill)
+            with self.start(program, stderr=subprocess.PIPE) as child:
                 child.stdout.readline()
                 time.sleep(0.1)  # so that it mostly waits by then
                 child.send_signal(signal.SIGINT)
@@ -506,18 +510,16 @@ class Signals(OnQueue):
     os.read(there[0], 1)
     os.kill(child, signal.SIGTERM)
     print(os.waitpid(child, 0)[1], flush=True)
+    sys.setswitchinterval(10)  # the main thread gets both at once
+    os.kill(os.getpid(), signal.SIGTSTP)
+    for _ in range(200000): pass  # until it has got the one: the kernel drops it for the other
+    os.kill(os.getpid(), signal.SIGCONT)
     sys.stdin.readline()""").replace("import sys,", "import os, signal, sys, time,")
-        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
-                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
-        with subprocess.Popen([sys.executable, "-c", program, self.queue_name], env=environment, text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
-            self.addCleanup(worker.kill)
+        with self.start(program) as worker:
             for _ in range(3):
                 task = self.queue.submit("slow")
                 self.assertEqual(worker.stdout.readline().strip(), "begun")
                 self.assertEqual(int(worker.stdout.readline()), signal.SIGTERM)
-                worker.send_signal(signal.SIGTSTP)
-                worker.send_signal(signal.SIGCONT)
                 worker.stdin.write("go on\n")
                 worker.stdin.flush()
                 self.assertEqual(task.result(BOUND), "done")
@@ -526,11 +528,7 @@ class Signals(OnQueue):
             self.assertEqual(worker.wait(BOUND), 0)
 
     def test_sigterm_drains_a_worker_program(self):
-        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
-                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
-        with subprocess.Popen([sys.executable, "-c", PROGRAM, self.queue_name], env=environment, text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-            self.addCleanup(program.kill)
+        with self.start(PROGRAM) as program:
             task = self.queue.submit("slow")
             self.assertEqual(program.stdout.readline().strip(), "begun")
             program.send_signal(signal.SIGTERM)
@@ -541,17 +539,13 @@ class Signals(OnQueue):
         self.assertEqual(task.result(BOUND), "done")
 
     def test_sigtstp_makes_a_worker_program_quiet_until_sigcont(self):
-        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
-                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
-        with subprocess.Popen([sys.executable, "-c", PROGRAM, self.queue_name], env=environment, text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-            self.addCleanup(program.kill)
+        with self.start(PROGRAM) as program:
             for turn in range(2):  # while its handler runs, and while it waits for a job
                 if turn == 0:
                     self.queue.submit("slow")
                     self.assertEqual(program.stdout.readline().strip(), "begun")
                 program.send_signal(signal.SIGTSTP)
-                eventually(lambda: self.queue.registered_worker(self.queue_name)["state"] == "quiet")
+                self.becomes("quiet")
                 if turn == 0:
                     program.stdin.write("go on\n")
                     program.stdin.flush()
@@ -561,6 +555,7 @@ class Signals(OnQueue):
                     self.assertEqual(job.id, next.id)
                     job.requeue()
                 program.send_signal(signal.SIGCONT)
+                self.becomes("running")  # of two that come together the SIGCONT counts
                 self.assertEqual(program.stdout.readline().strip(), "begun")
                 program.stdin.write("go on\n")
                 program.stdin.flush()
@@ -570,10 +565,7 @@ class Signals(OnQueue):
             self.assertEqual(program.wait(BOUND), 0)
 
     def test_a_killed_workers_job_runs_again(self):
-        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
-                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
-        with subprocess.Popen([sys.executable, "-c", PROGRAM, self.queue_name], env=environment, text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        with self.start(PROGRAM) as program:
             task = self.queue.submit("slow", retry=Retry(delay=0.001, jitter=False))
             self.assertEqual(program.stdout.readline().strip(), "begun")
             program.kill()

@@ -29,8 +29,8 @@
 //  6. Threads. A segment handle may be used by all threads at once, every other handle by one
 //     thread at a time; make one for each thread. Only ojs_shm_interrupt(),
 //     ojs_shm_cancel_requested() and what says so may run beside other calls.
-//  7. Processes. After fork() the child's inherited handles answer OJS_SHM_E_CLOSED; the child
-//     attaches for itself.
+//  7. Processes. After fork() the child's inherited handles, but for those that only read, answer
+//     OJS_SHM_E_CLOSED; the child attaches for itself.
 //  8. No callbacks, no exceptions, no longjmp, no signals, nothing printed, no locale. No call
 //     blocks unless it has a timeout, or its producer was opened with retries (resilience.h). Times
 //     are milliseconds: points are counted from 1970-01-01T00:00Z, 0 meaning never or unset.

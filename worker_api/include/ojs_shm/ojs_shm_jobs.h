@@ -134,7 +134,7 @@ enum {                              // what happens to a deleted queue's unfinis
   OJS_SHM_DELETE_QUEUE_DISCARD = 1  // they are discarded with the error type "queue_deleted"
 };
 // The queue loses its settings and is no longer listed, until a job or a setting makes it anew. How
-// many jobs were discarded. Errors: NOT_FOUND, WRONG_STATE (unfinished jobs), TIMEOUT (they keep coming).
+// many jobs were discarded. Errors: NOT_FOUND, WRONG_STATE (unfinished jobs), TIMEOUT (more come).
 OJS_SHM_API int64_t ojs_shm_delete_queue(ojs_shm_admin* admin, const char* name, int jobs);
 
 // A unique job with "on_conflict": "ignore" yields the id of the job in its way.

@@ -7,7 +7,6 @@ import asyncio
 import concurrent.futures
 import signal
 import threading
-import time
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,7 +17,7 @@ from ._handles import Handle
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import TOGETHER, Handler, Keeper, Registry, catch_signals, complete, fail, restore_signals, say
+from .registry import Handler, Keeper, Registry, catch_signals, complete, fail, restore_signals, say
 from .times import Duration, milliseconds
 
 #: How often running jobs are asked whether they were cancelled, in seconds.
@@ -55,7 +54,7 @@ class AsyncWorker(Registry):
         self._id = id
         self._running: dict[asyncio.Task[None], Job] = {}
         self._stop = threading.Event()
-        self._quiet, self._said, self._resumed_at = False, "running", -TOGETHER
+        self._quiet, self._resuming, self._said = False, False, "running"
         self._woken: asyncio.Event | None = None  # made by run(), in its loop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._began = False
@@ -103,14 +102,14 @@ class AsyncWorker(Registry):
         self._wake()
 
     def resume(self) -> None:
-        """Ends quiet(). From any thread, and from a signal handler. A SIGTSTP right behind a SIGCONT counts as the
-        earlier of the two."""
-        self._resumed_at = time.monotonic()
+        """Ends quiet(). From any thread."""
+        self._resuming = True
         self._quiet = False
         self._wake()
 
     def _rest(self) -> None:
-        if time.monotonic() - self._resumed_at > TOGETHER:
+        # Of signals that wait together Python tells SIGCONT first, whichever came first: then the loop has not gone on since.
+        if not self._resuming:
             self.quiet()
 
     def _wake(self) -> None:
@@ -150,6 +149,7 @@ class AsyncWorker(Registry):
         try:
             while not self._stop.is_set():
                 self._woken.clear()
+                self._resuming = False
                 self._say(fetcher, "quiet" if self._quiet else "running")
                 full = self._fill(fetcher, keeper, pool)
                 # While all places are taken a waiting job must not wake the loop again and again.

@@ -26,9 +26,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _TRACEBACK_LENGTH = 4000
 #: How often a worker with an id gives a sign of life, in seconds.
 _SIGN_EVERY = 5.0
-#: A SIGTSTP that comes within so many seconds behind a SIGCONT came before it: of signals that wait together Python
-#: tells the one with the lower number first.
-TOGETHER = 0.05
 
 
 class Handler:

@@ -18,7 +18,7 @@ from ._abi import library
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import TOGETHER, Keeper, Registry, catch_signals, complete, fail, restore_signals, say
+from .registry import Keeper, Registry, catch_signals, complete, fail, restore_signals, say
 from .times import Duration, in_pieces, milliseconds
 
 
@@ -49,7 +49,7 @@ class Worker(Registry):
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stopped = False  # at once visible to the threads; the descriptor wakes run()
         self._changed = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # run() is to say whether it is quiet
-        self._quiet, self._resumed_at = False, -TOGETHER
+        self._quiet = self._resuming = False
         self._broken: BaseException | None = None
         self._running = threading.Lock()
 
@@ -113,6 +113,7 @@ class Worker(Registry):
                 thread.start()
             while self._stop not in select.select([self._stop, self._changed], [], [])[0]:
                 os.eventfd_read(self._changed)
+                self._resuming = False
                 self._say("quiet" if self._quiet else "running")
             self._handles.interrupt()
             self._say("terminate")
@@ -134,14 +135,17 @@ class Worker(Registry):
         self._be_quiet(True)
 
     def resume(self) -> None:
-        """Ends quiet(). From any thread, and from a signal handler. A SIGTSTP right behind a SIGCONT counts as the
-        earlier of the two."""
-        self._resumed_at = time.monotonic()
+        """Ends quiet(). From any thread, and from a signal handler."""
+        self._resuming = True
         self._be_quiet(False)
 
     def _be_quiet(self, quiet: bool) -> None:
         self._quiet = quiet
-        self._handles.be_quiet(quiet)
+        while True:  # another signal may come in between, and is then the last one
+            wanted = self._quiet
+            self._handles.be_quiet(wanted)
+            if self._quiet == wanted:
+                break
         os.eventfd_write(self._changed, 1)
 
     def _say(self, state: str) -> None:
@@ -154,7 +158,8 @@ class Worker(Registry):
             self.stop()
 
     def _rest(self) -> None:
-        if time.monotonic() - self._resumed_at > TOGETHER:
+        # Of signals that wait together Python tells SIGCONT first, whichever came first: then run() has not gone on since.
+        if not self._resuming:
             self.quiet()
 
     def _work(self, keeper: Keeper) -> None:
