@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/fmt/fmt.h>
 
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +13,7 @@
 #include "tools/cli/command.hpp"
 #include "tools/cli/priorities.hpp"
 #include "tools/cli/view.hpp"
+#include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
@@ -28,26 +27,11 @@ namespace {
 
 using shell::must;
 
-std::uint64_t unix_ms() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
-                                        std::chrono::system_clock::now().time_since_epoch())
-                                        .count());
-}
-
-std::string read_input(const std::string& path) {
-  if (path != "-") return must(shell::read_text_file(path));
-  std::string text;
-  char part[65536];
-  for (std::size_t got; (got = std::fread(part, 1, sizeof part, stdin)) != 0;)
-    text.append(part, got);
-  return text;
-}
-
 std::string time_or_dash(std::uint64_t ms) { return ms == 0 ? "-" : print_timestamp(ms); }
 
-struct ListOptions {};
+struct CronListOptions {};
 
-int list_crons(const Request& request, const ListOptions&) {
+int list_crons(const Request& request, const CronListOptions&) {
   const Observer observer = must(Observer::attach(request.where));
   shell::Table table({"NAME", "STATE!", "WHEN", "ZONE", "NEXT", "LAST", "RUNS>", "SKIPPED>", "TYPE",
                       "QUEUE", "OVERLAP"});
@@ -66,30 +50,30 @@ int list_crons(const Request& request, const ListOptions&) {
   return shell::kExitOk;
 }
 
-struct NameOptions {
+struct CronNameOptions {
   std::string name;
 };
 
-void show(const Request& request, const CronInfo& cron) {
+void show_cron(const Request& request, const CronInfo& cron) {
   if (request.json)
     print_line(print_cron(cron));
   else
     print_members(print_cron(cron));
 }
 
-int get_cron(const Request& request, const NameOptions& options) {
-  show(request, must(must(Observer::attach(request.where)).cron(options.name)));
+int get_cron(const Request& request, const CronNameOptions& options) {
+  show_cron(request, must(must(Observer::attach(request.where)).cron(options.name)));
   return shell::kExitOk;
 }
 
-struct SetOptions {
+struct CronSetOptions {
   std::string name, expression;
   std::optional<std::string> type, input, timezone, overlap, queue, priority, description, file;
   bool paused = false, resumed = false, strict = false;
 };
 
 /// What the flags say, as a client of HTTP would write it.
-std::string changes_of(const Observer& observer, const SetOptions& options) {
+std::string changes_of(const Observer& observer, const CronSetOptions& options) {
   return object([&](json::ObjectWriter& writer) {
     if (!options.expression.empty()) writer.text("expression", options.expression);
     if (options.timezone) writer.text("timezone", *options.timezone);
@@ -114,7 +98,7 @@ void judge_unknown(const CronText& cron, bool strict) {
                fmt::join(told, "; "));
 }
 
-int set_cron(const Request& request, const SetOptions& options) {
+int set_cron(const Request& request, const CronSetOptions& options) {
   Admin admin = must(Admin::attach(request.where));
   const Observer observer = must(Observer::attach(request.where));
   const bool flags = !options.expression.empty() || options.type || options.input ||
@@ -126,10 +110,12 @@ int set_cron(const Request& request, const SetOptions& options) {
     shell::refuse(Code::kInvalid, "say what to set: EXPRESSION and --type, or a flag of --help");
 
   const auto known = observer.cron(options.name);
-  const std::string text = options.file ? number_priorities(observer, read_input(*options.file))
-                                        : changes_of(observer, options);
-  const auto cron = must(known && !options.file ? parse_cron_changes(*known, text, unix_ms())
-                                                : parse_cron(text, unix_ms(), options.name));
+  const std::string text =
+      options.file ? number_priorities(observer, must(shell::read_text_input(*options.file)))
+                   : changes_of(observer, options);
+  const auto cron =
+      must(known && !options.file ? parse_cron_changes(*known, text, shell::unix_now_ms())
+                                  : parse_cron(text, shell::unix_now_ms(), options.name));
   judge_unknown(*cron, options.strict || observer.segment_info().strict_envelopes);
   must(admin.set_cron(cron->spec));
   const CronInfo made = must(observer.cron(options.name));
@@ -142,7 +128,7 @@ int set_cron(const Request& request, const SetOptions& options) {
   return shell::kExitOk;
 }
 
-int remove_cron(const Request& request, const NameOptions& options) {
+int remove_cron(const Request& request, const CronNameOptions& options) {
   must(must(Admin::attach(request.where)).remove_cron(options.name));
   told(request, "{} is removed; its jobs stay", options.name);
   return shell::kExitOk;
@@ -156,21 +142,21 @@ int enable_cron(const Request& request, const std::string& name, bool enabled) {
                : fmt::format("{} fires at no time until it is resumed", name));
   return shell::kExitOk;
 }
-int pause_cron(const Request& request, const NameOptions& options) {
+int pause_cron(const Request& request, const CronNameOptions& options) {
   return enable_cron(request, options.name, false);
 }
-int resume_cron(const Request& request, const NameOptions& options) {
+int resume_cron(const Request& request, const CronNameOptions& options) {
   return enable_cron(request, options.name, true);
 }
 
-int trigger_cron(const Request& request, const NameOptions& options) {
+int trigger_cron(const Request& request, const CronNameOptions& options) {
   const std::string id = must(must(Admin::attach(request.where)).trigger_cron(options.name)).str();
   print_line(request.json ? object([&](json::ObjectWriter& writer) { writer.text("job_id", id); })
                           : id);
   return shell::kExitOk;
 }
 
-struct NextOptions {
+struct CronNextOptions {
   std::string cron;
   std::optional<std::string> timezone, after;
   std::size_t times = 5;
@@ -181,9 +167,9 @@ bool is_expression(const std::string& text) {
   return text.find_first_of(" @") != std::string::npos;
 }
 
-int next_times(const Request& request, const NextOptions& options) {
+int next_times(const Request& request, const CronNextOptions& options) {
   std::string expression = options.cron, timezone = options.timezone.value_or("UTC");
-  std::uint64_t after = unix_ms();
+  std::uint64_t after = shell::unix_now_ms();
   if (options.after) {
     const ParsedMs parsed = parse_time(*options.after, static_cast<std::int64_t>(after));
     if (!parsed || parsed.ms < 0)
@@ -203,8 +189,9 @@ int next_times(const Request& request, const NextOptions& options) {
 }
 
 void add_named(CLI::App& cron, Request& request, const char* name, const char* description,
-               int (*run)(const Request&, const NameOptions&)) {
-  const auto [command, options] = add_command<NameOptions>(cron, request, name, description, run);
+               int (*run)(const Request&, const CronNameOptions&)) {
+  const auto [command, options] =
+      add_command<CronNameOptions>(cron, request, name, description, run);
   command->add_option("NAME", options->name, "The cron")->required();
 }
 
@@ -215,14 +202,14 @@ void add_cron_commands(CLI::App& app, Request& request) {
   cron->require_subcommand(1);
   cron->fallthrough();
   set_footer(*cron);
-  add_command<ListOptions>(*cron, request, "list", "All crons with their times", &list_crons);
+  add_command<CronListOptions>(*cron, request, "list", "All crons with their times", &list_crons);
   add_named(*cron, request, "get", "One cron", &get_cron);
   add_named(*cron, request, "rm", "Remove one; its jobs stay", &remove_cron);
   add_named(*cron, request, "pause", "Fire at no time until it is resumed", &pause_cron);
   add_named(*cron, request, "resume", "Fire at the next time again", &resume_cron);
   add_named(*cron, request, "trigger", "Enqueue its job now and print the id", &trigger_cron);
 
-  const auto [set, options] = add_command<SetOptions>(
+  const auto [set, options] = add_command<CronSetOptions>(
       *cron, request, "set", "Make a cron, or change what the flags say of the one of that name",
       &set_cron);
   set->add_option("CRON", options->name, "Its name")->required();
@@ -248,7 +235,7 @@ void add_cron_commands(CLI::App& app, Request& request) {
   auto* paused = set->add_flag("--paused", options->paused, "Fire at no time until it is resumed");
   set->add_flag("--enabled", options->resumed, "Fire at its times")->excludes(paused);
 
-  const auto [next, next_options] = add_command<NextOptions>(
+  const auto [next, next_options] = add_command<CronNextOptions>(
       *cron, request, "next", "When a cron, or an expression, fires next", &next_times);
   next->add_option("CRON", next_options->cron, "A cron's name, or an expression")->required();
   next->add_option("--timezone", next_options->timezone, "IANA name, such as Europe/Berlin [UTC]")

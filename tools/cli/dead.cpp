@@ -19,11 +19,11 @@ namespace {
 
 using shell::must;
 
-struct ListOptions {
+struct DeadListOptions {
   FilterFlags filter;
 };
 
-int list(const Request& request, const ListOptions& options) {
+int list(const Request& request, const DeadListOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
   JobFilter filter = filter_of(options.filter, observer);
   filter.dead_letter = true;
@@ -108,7 +108,8 @@ void add_dead_commands(CLI::App& app, Request& request) {
   dead->require_subcommand(1);
   dead->fallthrough();
   set_footer(*dead);
-  const auto [all, options] = add_command<ListOptions>(*dead, request, "list", "List them", &list);
+  const auto [all, options] =
+      add_command<DeadListOptions>(*dead, request, "list", "List them", &list);
   add_filter(*all, options->filter);
   add_pick(*dead, request, "retry", "Make them available again, with attempt 0", &retry);
   add_pick(*dead, request, "drop", "Remove them", &drop);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
-#include <signal.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/eventfd.h>
 
@@ -17,6 +16,7 @@
 #include "tools/cli/view.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
+#include "tools/shell/signals.hpp"
 #include "tools/shell/table.hpp"
 #include "worker_api/json/envelope_event.hpp"
 #include "worker_api/json/time_text.hpp"
@@ -31,9 +31,6 @@ struct EventsOptions {
   std::string queue;
   std::vector<std::string> types;
 };
-
-volatile sig_atomic_t stopped = 0;
-void on_stop_signal(int) { stopped = 1; }
 
 bool wanted(const EventsOptions& options, const Event& event) {
   return (options.queue.empty() || event.queue == options.queue) &&
@@ -129,14 +126,11 @@ class Sleep {
 };
 
 void follow(const Request& request, const EventsOptions& options, const Observer& observer) {
-  struct sigaction action {};
-  action.sa_handler = on_stop_signal;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  shell::note_stop_signals();
   EventReader reader = observer.events({.from_start = options.from_start});
   const Sleep sleep(request.where);
   std::uint64_t told = 0;
-  while (stopped == 0) {
+  while (!shell::stop_signalled()) {
     if (print_next(reader, request, options, told)) continue;
     if (!shell::flush_output()) return;  // the reader has gone
     sleep.until_told();

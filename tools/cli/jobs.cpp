@@ -19,11 +19,11 @@ namespace {
 
 using shell::must;
 
-struct GetOptions {
+struct JobGetOptions {
   std::string id;
 };
 
-int get(const Request& request, const GetOptions& options) {
+int get(const Request& request, const JobGetOptions& options) {
   const std::string job = print_job(must(must(Observer::attach(request.where)).get(options.id)));
   if (request.json) {
     print_line(job);
@@ -33,7 +33,7 @@ int get(const Request& request, const GetOptions& options) {
   return shell::kExitOk;
 }
 
-struct ListOptions {
+struct JobListOptions {
   FilterFlags filter;
   std::string sort;
   bool rising = false;
@@ -41,7 +41,7 @@ struct ListOptions {
 };
 
 /// A part of a sorted list; stderr says where it lies in the whole.
-int list_page(const Request& request, const ListOptions& options, const Observer& observer) {
+int list_page(const Request& request, const JobListOptions& options, const Observer& observer) {
   JobPageRequest wanted{.filter = filter_of(options.filter, observer)};
   wanted.order = options.sort == "created"     ? JobOrder::kCreated
                  : options.sort == "scheduled" ? JobOrder::kScheduled
@@ -55,7 +55,7 @@ int list_page(const Request& request, const ListOptions& options, const Observer
   return shell::kExitOk;
 }
 
-int list(const Request& request, const ListOptions& options) {
+int list(const Request& request, const JobListOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
   if (!options.sort.empty()) return list_page(request, options, observer);
   print_jobs(observer.list(filter_of(options.filter, observer)), request.json);
@@ -78,10 +78,11 @@ int wait(const Request& request, const WaitOptions& options) {
 }  // namespace
 
 void add_job_commands(CLI::App& app, Request& request) {
-  const auto [one, get_options] = add_command<GetOptions>(app, request, "get", "Show a job", &get);
+  const auto [one, get_options] =
+      add_command<JobGetOptions>(app, request, "get", "Show a job", &get);
   one->add_option("ID", get_options->id, "The job")->transform(shell::known_id)->required();
 
-  const auto [many, list_options] = add_command<ListOptions>(
+  const auto [many, list_options] = add_command<JobListOptions>(
       app, request, "list",
       "List jobs: the available ones in the order in which they would be fetched, then the others. "
       "A queue with\n"

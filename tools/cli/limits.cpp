@@ -17,7 +17,7 @@ namespace {
 
 using shell::must;
 
-struct ListOptions {};
+struct LimitListOptions {};
 
 std::string pace_text(std::uint32_t most, std::uint32_t period_ms) {
   if (most == 0) return "-";
@@ -25,7 +25,7 @@ std::string pace_text(std::uint32_t most, std::uint32_t period_ms) {
   return fmt::format("{}/{}s", most, period_ms / 1000);
 }
 
-int list_limits(const Request& request, const ListOptions&) {
+int list_limits(const Request& request, const LimitListOptions&) {
   const Observer observer = must(Observer::attach(request.where));
   shell::Table table({"KEY", "CONCURRENCY>", "ACTIVE>", "WAITING>", "RATE>", "THROTTLE>",
                       "ON LIMIT", "EXCEEDED>"});
@@ -61,7 +61,7 @@ int get_limit(const Request& request, const KeyOptions& options) {
   return shell::kExitOk;
 }
 
-struct SetOptions {
+struct LimitSetOptions {
   std::string key;
   std::optional<std::uint32_t> concurrency, burst;
   std::optional<std::string> rate, window, throttle, on_limit, expires;
@@ -83,7 +83,7 @@ std::string pace_object(const std::string& text, std::string_view more,
   });
 }
 
-int set_limit(const Request& request, const SetOptions& options) {
+int set_limit(const Request& request, const LimitSetOptions& options) {
   if ((options.window && !options.rate) || (options.burst && !options.throttle))
     shell::refuse(Code::kInvalid, "--window goes with --rate, --burst with --throttle");
   if (!options.concurrency && !options.rate && !options.throttle)
@@ -119,8 +119,8 @@ void add_limit_commands(CLI::App& app, Request& request) {
   limit->require_subcommand(1);
   limit->fallthrough();
   set_footer(*limit);
-  add_command<ListOptions>(*limit, request, "list",
-                           "All keys with their limits and who works and waits", &list_limits);
+  add_command<LimitListOptions>(*limit, request, "list",
+                                "All keys with their limits and who works and waits", &list_limits);
   const auto [get, get_options] =
       add_command<KeyOptions>(*limit, request, "get", "One key", &get_limit);
   get->add_option("KEY", get_options->key, "The key")->required();
@@ -128,7 +128,7 @@ void add_limit_commands(CLI::App& app, Request& request) {
       *limit, request, "rm", "No limit until a job is enqueued with one", &remove_limit);
   remove->add_option("KEY", remove_options->key, "The key")->required();
 
-  const auto [set, options] = add_command<SetOptions>(
+  const auto [set, options] = add_command<LimitSetOptions>(
       *limit, request, "set",
       "Set all of a key's limits, in place of what jobs bring; effective at once", &set_limit);
   set->add_option("KEY", options->key,

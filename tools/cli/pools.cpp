@@ -19,9 +19,9 @@ namespace {
 
 using shell::must;
 
-struct ListOptions {};
+struct PoolListOptions {};
 
-int list_pools(const Request& request, const ListOptions&) {
+int list_pools(const Request& request, const PoolListOptions&) {
   shell::Table table(
       {"POOL", "STRATEGY", "QUEUES", "LIMIT>", "WORKERS>", "ACTIVE>", "WAITING>", "ISOLATED"});
   for (const WorkerPoolInfo& pool : must(Observer::attach(request.where)).pools()) {
@@ -40,24 +40,24 @@ int list_pools(const Request& request, const ListOptions&) {
   return shell::kExitOk;
 }
 
-struct NameOptions {
+struct PoolNameOptions {
   std::string name;
 };
 
-int get_pool(const Request& request, const NameOptions& options) {
+int get_pool(const Request& request, const PoolNameOptions& options) {
   const std::string shown =
       print_pool(must(must(Observer::attach(request.where)).pool(options.name)));
   request.json ? print_line(shown) : print_members(shown);
   return shell::kExitOk;
 }
 
-int remove_pool(const Request& request, const NameOptions& options) {
+int remove_pool(const Request& request, const PoolNameOptions& options) {
   must(must(Admin::attach(request.where)).remove_pool(options.name));
   told(request, "pool {} is removed; its queues stay", options.name);
   return shell::kExitOk;
 }
 
-struct SetOptions {
+struct PoolSetOptions {
   std::string name;
   std::vector<std::string> queues;
   std::optional<std::string> strategy, rotation_interval;
@@ -67,7 +67,7 @@ struct SetOptions {
 };
 
 /// What is not given stays as it is.
-int set_pool(const Request& request, const SetOptions& options) {
+int set_pool(const Request& request, const PoolSetOptions& options) {
   Admin admin = must(Admin::attach(request.where));
   const auto before = must(Observer::attach(admin.segment())).pool(options.name);
   PoolSettings settings = before ? before.value().settings : PoolSettings{};
@@ -101,7 +101,7 @@ int set_pool(const Request& request, const SetOptions& options) {
     prevention.rotation_interval_ms = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(must(shell::parse_duration_ms(*options.rotation_interval)), ~0U));
   must(admin.set_pool(options.name, settings));
-  if (request.json) return get_pool(request, NameOptions{options.name});
+  if (request.json) return get_pool(request, PoolNameOptions{options.name});
   shell::inform("pool {} is set; `pool get {}` shows how", options.name, options.name);
   return shell::kExitOk;
 }
@@ -116,12 +116,13 @@ void add_pool_commands(CLI::App& app, Request& request) {
              "\nEXAMPLES\n"
              "  ojs-shm pool set web --queue critical:5,default:2,low:1 --concurrency 20\n"
              "  ojs-shm pool get web --json\n");
-  add_command<ListOptions>(*pool, request, "list",
-                           "All pools with their queues and what they have in hand", &list_pools);
+  add_command<PoolListOptions>(*pool, request, "list",
+                               "All pools with their queues and what they have in hand",
+                               &list_pools);
   const auto [get, get_options] =
-      add_command<NameOptions>(*pool, request, "get", "One pool", &get_pool);
+      add_command<PoolNameOptions>(*pool, request, "get", "One pool", &get_pool);
   get->add_option("NAME", get_options->name, "The pool")->required();
-  const auto [set, set_options] = add_command<SetOptions>(
+  const auto [set, set_options] = add_command<PoolSetOptions>(
       *pool, request, "set", "Make or change a pool; effective at once", &set_pool);
   set->add_option("NAME", set_options->name, "The pool")->required();
   set->add_option("--queue", set_options->queues,
@@ -147,7 +148,7 @@ void add_pool_commands(CLI::App& app, Request& request) {
       ->type_name("TIME");
   set->add_option("--min-dispatch-ratio", set_options->ratio, "Least share of each queue (0.05)")
       ->type_name("R");
-  const auto [remove, remove_options] = add_command<NameOptions>(
+  const auto [remove, remove_options] = add_command<PoolNameOptions>(
       *pool, request, "rm", "Remove a pool; its queues stay, open to all workers", &remove_pool);
   remove->add_option("NAME", remove_options->name, "The pool")->required();
 }

@@ -20,11 +20,11 @@ namespace {
 
 using shell::must;
 
-struct ListOptions {};
+struct QueueListOptions {};
 
 std::string bound_text(std::uint64_t bound) { return bound == 0 ? "-" : std::to_string(bound); }
 
-int list_queues(const Request& request, const ListOptions&) {
+int list_queues(const Request& request, const QueueListOptions&) {
   const Observer observer = must(Observer::attach(request.where));
   shell::Table table({"QUEUE", "STATE!", "DEPTH>", "MAX>", "BYTES>", "MAX BYTES>", "ACTIVE>",
                       "COMPLETED>", "DISCARDED>"});
@@ -43,11 +43,11 @@ int list_queues(const Request& request, const ListOptions&) {
   return shell::kExitOk;
 }
 
-struct NameOptions {
+struct QueueNameOptions {
   std::string name;
 };
 
-int get_queue(const Request& request, const NameOptions& options) {
+int get_queue(const Request& request, const QueueNameOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
   const QueueInfo queue = must(observer.queue(options.name));
   const std::string shown = object([&](json::ObjectWriter& writer) { write_queue(writer, queue); });
@@ -59,7 +59,7 @@ int get_queue(const Request& request, const NameOptions& options) {
   return shell::kExitOk;
 }
 
-struct SetOptions {
+struct QueueSetOptions {
   std::string name;
   std::optional<std::uint64_t> max_depth;
   std::optional<std::string> max_size_bytes;
@@ -123,7 +123,7 @@ std::string retention_object(const std::string& text) {
   });
 }
 
-void add_order(QueueSettings& settings, const SetOptions& options) {
+void add_order(QueueSettings& settings, const QueueSetOptions& options) {
   const std::string order = object([&](json::ObjectWriter& writer) {
     if (options.aging) writer.value("aging", aging_object(*options.aging));
     if (options.level_weights)
@@ -142,7 +142,7 @@ void add_order(QueueSettings& settings, const SetOptions& options) {
 }
 
 /// As the Admin API reads them.
-void add_backpressure(QueueSettings& settings, const SetOptions& options) {
+void add_backpressure(QueueSettings& settings, const QueueSetOptions& options) {
   const QueueSettings read = must(parse_queue_settings(object([&](json::ObjectWriter& writer) {
     writer.open("backpressure") += object([&](json::ObjectWriter& members) {
       if (!options.strategy.empty()) members.text("strategy", options.strategy);
@@ -160,7 +160,7 @@ void add_backpressure(QueueSettings& settings, const SetOptions& options) {
 }
 
 /// NAME:JOBS[:BYTES], or NAME:off; each a change to what the queue's tenants have.
-void add_tenant_bounds(QueueSettings& settings, const SetOptions& options,
+void add_tenant_bounds(QueueSettings& settings, const QueueSetOptions& options,
                        std::vector<TenantBound> bounds) {
   for (const std::string& text : options.tenant_bounds) {
     const auto wrong = [&text] {
@@ -185,9 +185,9 @@ void add_tenant_bounds(QueueSettings& settings, const SetOptions& options,
                   [&bound](const TenantBound& each) { return each.tenant == bound.tenant; });
     if (jobs == "off") continue;
     if (!jobs.empty()) {
-      const auto number = json::check(jobs).ok() ? json::integer_of(jobs) : std::nullopt;
-      if (!number || *number < 0) wrong();
-      bound.max_depth = static_cast<std::uint64_t>(*number);
+      const std::int64_t number = json::check(jobs).ok() ? json::integer_of(jobs).value_or(-1) : -1;
+      if (number < 0) wrong();
+      bound.max_depth = static_cast<std::uint64_t>(number);
     }
     if (!bytes.empty()) bound.max_size_bytes = must(shell::parse_bytes(bytes));
     if (!bound.max_depth && !bound.max_size_bytes) wrong();
@@ -196,7 +196,7 @@ void add_tenant_bounds(QueueSettings& settings, const SetOptions& options,
   settings.tenant_bounds = std::move(bounds);
 }
 
-int set_queue(const Request& request, const SetOptions& options) {
+int set_queue(const Request& request, const QueueSetOptions& options) {
   QueueSettings settings;
   settings.max_depth = options.max_depth;
   settings.paused = options.paused;
@@ -212,7 +212,7 @@ int set_queue(const Request& request, const SetOptions& options) {
     add_tenant_bounds(settings, options, queue ? queue->tenant_bounds : std::vector<TenantBound>{});
   }
   must(must(Admin::attach(request.where)).set_queue(options.name, settings));
-  if (request.json) return get_queue(request, NameOptions{options.name});
+  if (request.json) return get_queue(request, QueueNameOptions{options.name});
   shell::inform("queue {} is set; `queue get {}` shows how", options.name, options.name);
   return shell::kExitOk;
 }
@@ -228,10 +228,10 @@ int pause_or_resume(const Request& request, const std::string& name, bool paused
   return shell::kExitOk;
 }
 
-int pause(const Request& request, const NameOptions& options) {
+int pause(const Request& request, const QueueNameOptions& options) {
   return pause_or_resume(request, options.name, true);
 }
-int resume(const Request& request, const NameOptions& options) {
+int resume(const Request& request, const QueueNameOptions& options) {
   return pause_or_resume(request, options.name, false);
 }
 
@@ -327,13 +327,13 @@ void add_queue_commands(CLI::App& app, Request& request) {
              "\nEXAMPLES\n"
              "  ojs-shm queue set mail --max-depth 10000 --aging on,interval=30s\n"
              "  ojs-shm queue get mail --json\n");
-  add_command<ListOptions>(*queue, request, "list", "All queues with depth, bounds and totals",
-                           &list_queues);
+  add_command<QueueListOptions>(*queue, request, "list", "All queues with depth, bounds and totals",
+                                &list_queues);
   const auto [get, get_options] =
-      add_command<NameOptions>(*queue, request, "get", "One queue", &get_queue);
+      add_command<QueueNameOptions>(*queue, request, "get", "One queue", &get_queue);
   get->add_option("NAME", get_options->name, "The queue")->required();
 
-  const auto [set, set_options] = add_command<SetOptions>(
+  const auto [set, set_options] = add_command<QueueSetOptions>(
       *queue, request, "set", "Make or change a queue; effective at once", &set_queue);
   set->add_option("NAME", set_options->name, "The queue")->required();
   set->add_option("--max-depth", set_options->max_depth, "Waiting jobs it takes; 0: unbounded")
@@ -395,11 +395,11 @@ void add_queue_commands(CLI::App& app, Request& request) {
                   "Lines that share the queue; order holds within one")
       ->type_name("N");
 
-  const auto [stop, stop_options] = add_command<NameOptions>(
+  const auto [stop, stop_options] = add_command<QueueNameOptions>(
       *queue, request, "pause", "Give no more jobs of it; new ones are accepted", &pause);
   stop->add_option("NAME", stop_options->name, "The queue")->required();
   const auto [go, go_options] =
-      add_command<NameOptions>(*queue, request, "resume", "Give its jobs again", &resume);
+      add_command<QueueNameOptions>(*queue, request, "resume", "Give its jobs again", &resume);
   go->add_option("NAME", go_options->name, "The queue")->required();
 
   const auto [empty, empty_options] = add_command<ClearOptions>(

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <signal.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
+#include "tools/shell/signals.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_trace.hpp"
 #include "worker_api/json/unique_key.hpp"
@@ -32,9 +32,6 @@ struct RecordOptions {
   std::string length, queue;
   std::optional<std::uint64_t> jobs;
 };
-
-volatile sig_atomic_t stopped = 0;
-void on_stop_signal(int) { stopped = 1; }
 
 /// Events that are on as long as this lives, if they were not on anyway.
 class EventsOn {
@@ -137,10 +134,7 @@ class PoolRecorder {
 int record(const Request& request, const RecordOptions& options) {
   constexpr std::chrono::milliseconds kLook{50};
   constexpr std::uint64_t kPoolsEveryMs = 1000;
-  struct sigaction action {};
-  action.sa_handler = on_stop_signal;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  shell::note_stop_signals();
   const Observer observer = must(Observer::attach(request.where));
   EventReader reader = observer.events();
   const EventsOn on(request, observer);
@@ -155,7 +149,7 @@ int record(const Request& request, const RecordOptions& options) {
                                 ? ~std::uint64_t{0}
                                 : begun + must(shell::parse_duration_ms(options.length));
   std::uint64_t told = 0;
-  while (stopped == 0 && shell::unix_now_ms() < end &&
+  while (!shell::stop_signalled() && shell::unix_now_ms() < end &&
          recorder.arrivals() < options.jobs.value_or(~std::uint64_t{0})) {
     if (Event event; reader.next(event)) {
       recorder.take(event);

@@ -19,11 +19,11 @@ namespace {
 
 using shell::must;
 
-struct ListOptions {
+struct WorkerListOptions {
   std::string pool;
 };
 
-int list_workers(const Request& request, const ListOptions& options) {
+int list_workers(const Request& request, const WorkerListOptions& options) {
   shell::Table table(
       {"WORKER", "STATE", "POOL", "QUEUES", "CONCURRENCY>", "ACTIVE>", "SILENT>", "HOST", "PID>"});
   const auto dash = [](const std::string& text) { return text.empty() ? "-" : text; };
@@ -47,7 +47,7 @@ int list_workers(const Request& request, const ListOptions& options) {
   return shell::kExitOk;
 }
 
-struct NameOptions {
+struct WorkerNameOptions {
   std::string id;
 };
 
@@ -64,7 +64,7 @@ void must_know(const Status& status, const Request& request, const std::string& 
   must(Status(error));
 }
 
-int get_worker(const Request& request, const NameOptions& options) {
+int get_worker(const Request& request, const WorkerNameOptions& options) {
   const auto worker = must(Observer::attach(request.where)).registered_worker(options.id);
   must_know(worker ? Status() : Status(worker.error()), request, options.id);
   const std::string shown = print_registered_worker(worker.value());
@@ -73,14 +73,14 @@ int get_worker(const Request& request, const NameOptions& options) {
 }
 
 template <WorkerDirective kDirective>
-int direct_worker(const Request& request, const NameOptions& options) {
+int direct_worker(const Request& request, const WorkerNameOptions& options) {
   must_know(must(Admin::attach(request.where)).direct_worker(options.id, kDirective), request,
             options.id);
   told(request, "worker {} is told: {}", options.id, directive_name(kDirective));
   return shell::kExitOk;
 }
 
-int remove_worker(const Request& request, const NameOptions& options) {
+int remove_worker(const Request& request, const WorkerNameOptions& options) {
   must_know(must(Admin::attach(request.where)).remove_worker(options.id), request, options.id);
   told(request, "worker {} is forgotten; its jobs stay with their leases", options.id);
   return shell::kExitOk;
@@ -101,13 +101,14 @@ void add_workers_commands(CLI::App& app, Request& request) {
       "\nEXAMPLES\n"
       "  ojs-shm work --worker-id mailer-1 --concurrency 4 -- ./send-mail\n"
       "  ojs-shm workers quiet mailer-1\n");
-  const auto [list, list_options] = add_command<ListOptions>(
+  const auto [list, list_options] = add_command<WorkerListOptions>(
       *workers, request, "list", "All workers, with those that ended in the last ten minutes",
       &list_workers);
   list->add_option("--pool", list_options->pool, "Only those of this pool")->type_name("NAME");
   const auto named = [&](const char* name, const char* text,
-                         int (*run)(const Request&, const NameOptions&)) {
-    const auto [command, options] = add_command<NameOptions>(*workers, request, name, text, run);
+                         int (*run)(const Request&, const WorkerNameOptions&)) {
+    const auto [command, options] =
+        add_command<WorkerNameOptions>(*workers, request, name, text, run);
     command->add_option("ID", options->id, "The worker")->required();
   };
   named("get", "One worker", &get_worker);

@@ -17,6 +17,7 @@
 #include "tools/shell/colour.hpp"
 #include "tools/shell/known_id.hpp"
 #include "tools/shell/output.hpp"
+#include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "tools/shell/table.hpp"
 #include "tools/shell/text_file.hpp"
@@ -28,21 +29,6 @@ namespace ojs_shm::cli {
 namespace {
 
 using shell::must;
-
-std::string read_input(const std::string& path) {
-  if (path != "-") return must(shell::read_text_file(path));
-  std::string text;
-  char part[65536];
-  for (std::size_t got; (got = std::fread(part, 1, sizeof part, stdin)) != 0;)
-    text.append(part, got);
-  return text;
-}
-
-std::uint64_t unix_ms() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
-                                        std::chrono::system_clock::now().time_since_epoch())
-                                        .count());
-}
 
 /// How a part stands, and below it its parts.
 void draw(const WorkflowStep& step, const std::string& before, const std::string& below,
@@ -116,17 +102,17 @@ void judge_unknown(const WorkflowText& workflow, bool strict) {
 }
 
 int run_workflow(const Request& request, const RunOptions& options) {
-  const std::string given = read_input(options.file);
+  const std::string given = must(shell::read_text_input(options.file));
   await_segment(request, kPatience);
   Producer producer = must(Producer::attach(request.where));
   const Observer observer = must(Observer::attach(producer.segment()));
   const std::string text = number_priorities(observer, given);
   const bool of_job = text.find("\"workflow\"") != std::string::npos && [&text] {
-    const auto envelope = parse_envelope(text, unix_ms());
+    const auto envelope = parse_envelope(text, shell::unix_now_ms());
     return envelope && envelope->wants_workflow;
   }();
-  const WorkflowText workflow =
-      must(of_job ? workflow_of_job(text, unix_ms()) : parse_workflow(text, unix_ms()));
+  const WorkflowText workflow = must(of_job ? workflow_of_job(text, shell::unix_now_ms())
+                                            : parse_workflow(text, shell::unix_now_ms()));
   judge_unknown(workflow, options.strict || observer.segment_info().strict_envelopes);
   const std::string id = must(producer.create_workflow(workflow.spec));
   if (options.follow) return exit_of(follow(observer, id, request.json));
@@ -135,11 +121,11 @@ int run_workflow(const Request& request, const RunOptions& options) {
   return shell::kExitOk;
 }
 
-struct ListOptions {
+struct WorkflowListOptions {
   std::string state, name, tenant;
 };
 
-int list_workflows(const Request& request, const ListOptions& options) {
+int list_workflows(const Request& request, const WorkflowListOptions& options) {
   WorkflowFilter filter;
   filter.name = options.name;
   if (!options.tenant.empty()) filter.tenant = options.tenant;
@@ -167,12 +153,12 @@ int list_workflows(const Request& request, const ListOptions& options) {
   return shell::kExitOk;
 }
 
-struct GetOptions {
+struct WorkflowGetOptions {
   std::string id;
   bool follow = false;
 };
 
-int get_workflow(const Request& request, const GetOptions& options) {
+int get_workflow(const Request& request, const WorkflowGetOptions& options) {
   const Observer observer = must(Observer::attach(request.where));
   if (options.follow) return exit_of(follow(observer, options.id, request.json));
   const WorkflowInfo workflow = must(observer.workflow(options.id));
@@ -183,7 +169,7 @@ int get_workflow(const Request& request, const GetOptions& options) {
   return shell::kExitOk;
 }
 
-int cancel_workflow(const Request& request, const GetOptions& options) {
+int cancel_workflow(const Request& request, const WorkflowGetOptions& options) {
   const WorkflowInfo workflow =
       must(must(Producer::attach(request.where)).cancel_workflow(options.id));
   if (request.json)
@@ -208,7 +194,7 @@ void add_workflow_commands(CLI::App& app, Request& request) {
                 "Draw it until it has ended; status 1 unless it completed");
   run->add_flag("--strict", run_options->strict,
                 "Refuse members that mean nothing; without it they are told on stderr");
-  const auto [list, list_options] = add_command<ListOptions>(
+  const auto [list, list_options] = add_command<WorkflowListOptions>(
       *workflow, request, "list", "Workflows, the newest first", &list_workflows);
   list->add_option("--state", list_options->state, "running, completed, failed or cancelled")
       ->type_name("STATE");
@@ -217,11 +203,11 @@ void add_workflow_commands(CLI::App& app, Request& request) {
       ->type_name("T");
   list->add_option("--called", list_options->name, "Only those of that name")->type_name("NAME");
   const auto [get, get_options] =
-      add_command<GetOptions>(*workflow, request, "get", "How one stands", &get_workflow);
+      add_command<WorkflowGetOptions>(*workflow, request, "get", "How one stands", &get_workflow);
   get->add_option("ID", get_options->id, "The workflow")->transform(shell::known_id)->required();
   get->add_flag("--follow", get_options->follow,
                 "Draw it until it has ended; status 1 unless it completed");
-  const auto [cancel, cancel_options] = add_command<GetOptions>(
+  const auto [cancel, cancel_options] = add_command<WorkflowGetOptions>(
       *workflow, request, "cancel", "Cancel all that has not begun; active jobs may end",
       &cancel_workflow);
   cancel->add_option("ID", cancel_options->id, "The workflow")

@@ -25,7 +25,17 @@ std::string name_of_process(pid_t pid) {
   return " (" + name + ")";
 }
 
+volatile sig_atomic_t stop_signals = 0;
+
 }  // namespace
+
+void note_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stop_signals = 1; };
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+bool stop_signalled() { return stop_signals != 0; }
 
 std::string signal_origin(int signal, int code, pid_t pid) {
   const std::string name = std::string("SIG") + ::sigabbrev_np(signal);

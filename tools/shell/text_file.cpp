@@ -13,22 +13,35 @@
 
 namespace ojs_shm::shell {
 
-Result<std::string> read_text_file(const std::string& path) {
-  const auto refused = [&path] {
-    Error error;
-    error.code = errno == EACCES ? Code::kPermission : Code::kInvalid;
-    error.message = fmt::format("cannot read {}: {}", path, std::strerror(errno));
-    return error;
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
-                                                             &std::fclose);
-  if (file == nullptr) return refused();
+namespace {
+
+Error unreadable(const std::string& path) {
+  Error error;
+  error.code = errno == EACCES ? Code::kPermission : Code::kInvalid;
+  error.message = fmt::format("cannot read {}: {}", path, std::strerror(errno));
+  return error;
+}
+
+Result<std::string> read_all(std::FILE* file, const std::string& path) {
   std::string text;
   std::array<char, 4096> block;
-  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get()))
+  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file))
     text.append(block.data(), got);
-  if (std::ferror(file.get()) != 0) return refused();
+  if (std::ferror(file) != 0) return unreadable(path);
   return text;
+}
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             &std::fclose);
+  if (file == nullptr) return unreadable(path);
+  return read_all(file.get(), path);
+}
+
+Result<std::string> read_text_input(const std::string& path) {
+  return path == "-" ? read_all(stdin, "stdin") : read_text_file(path);
 }
 
 Status replace_text_file(const std::string& name, std::string_view text) {

@@ -12,7 +12,7 @@ namespace {
 /// A list is for a person.
 constexpr std::size_t kMostWorkflows = 500;
 
-Style style_of(std::string_view state) {
+Style style_of_workflow(std::string_view state) {
   if (state == "failed") return {Tone::kBad, false, false, false};
   if (state == "active" || state == "running") return {Tone::kGood, false, false, false};
   return {};
@@ -30,7 +30,7 @@ void add(Grid& grid, const WorkflowStep& step, const std::string& key, const std
          const std::string& below) {
   const std::string state(step_state_name(step.state));
   Row row{key, {}, {}};
-  row.cells = {text_cell(before + label_of(step)), text_cell(state, style_of(state)),
+  row.cells = {text_cell(before + label_of(step)), text_cell(state, style_of_workflow(state)),
                text_cell(step.job_id.empty() ? "-" : step.job_id),
                text_cell(step.queue.empty() ? "-" : step.queue),
                text_cell(step.error ? step.error->code + ": " + step.error->message : "-")};
@@ -52,14 +52,15 @@ Grid workflows_grid(const Observer& observer, std::uint64_t now_ms) {
   for (const WorkflowInfo& workflow : observer.workflows({.most = kMostWorkflows})) {
     const std::string state(workflow_state_name(workflow.state));
     Row row{workflow.id, {}, {}};
-    row.cells = {text_cell(workflow.id),
-                 text_cell(workflow.name().empty() ? "-" : workflow.name()),
-                 text_cell(std::string(workflow_kind_name(workflow.root.kind))),
-                 text_cell(state, style_of(state)),
-                 count_cell(workflow.jobs),
-                 count_cell(workflow.completed),
-                 count_cell(workflow.failed, workflow.failed == 0 ? Style{} : style_of("failed")),
-                 age_cell(now_ms - std::min(now_ms, workflow.created_at_ms))};
+    row.cells = {
+        text_cell(workflow.id),
+        text_cell(workflow.name().empty() ? "-" : workflow.name()),
+        text_cell(std::string(workflow_kind_name(workflow.root.kind))),
+        text_cell(state, style_of_workflow(state)),
+        count_cell(workflow.jobs),
+        count_cell(workflow.completed),
+        count_cell(workflow.failed, workflow.failed == 0 ? Style{} : style_of_workflow("failed")),
+        age_cell(now_ms - std::min(now_ms, workflow.created_at_ms))};
     grid.rows.push_back(std::move(row));
   }
   return grid;
