@@ -493,7 +493,9 @@ class Signals(OnQueue):
 
     def test_ctrl_c_ends_a_fetch_and_a_wait(self):
         for call in ("queue.worker().fetch()", "queue.submit('x', delay=3600).result()"):
-            program = "import sys, ojs_shm; queue = ojs_shm.connect_sync(queue=sys.argv[1]); print(flush=True); " + call
+            program = ("import signal, sys, ojs_shm; queue = ojs_shm.connect_sync(queue=sys.argv[1]); "
+                       # a shell's background job is born without it
+                       "signal.signal(signal.SIGINT, signal.default_int_handler); print(flush=True); ") + call
             with self.start(program, stderr=subprocess.PIPE) as child:
                 child.stdout.readline()
                 time.sleep(0.1)  # so that it mostly waits by then
