@@ -62,11 +62,18 @@ bool TenantTurns::look(QueueRecord& queue, Search::Look& look, std::uint32_t& le
     FlowRecord& turn = store.flows[at];
     const std::uint64_t tenant = turn.tenant.load();
     const bool its = turn.key.load() == key_of_turn(q, tenant);
+    const auto holds_job = [&] {
+      const std::uint32_t ring = turn.ring.load();
+      return ring != 0 && !search.rings_.peek(ring - 1).empty();
+    };
+    // A job that came while the flow was another's: it gets a place of its own.
+    if (holds_job() && !search.first_in_flow(tenants, at, found, &head, q, left, best)) continue;
     if (its && best_of(queue, tenant, look, left, best)) {
       if (best.flow != kNoIndex) look.tenant_turn = at;
       return true;
     }
-    tenants.end(turn, found, &head, [&] { return !its || has_none(queue, tenant); });
+    tenants.end(turn, found, &head,
+                [&] { return !holds_job() && (!its || has_none(queue, tenant)); });
   }
   return false;
 }
