@@ -13,8 +13,10 @@ namespace ojs_shm::shell {
 /// `code` and `pid` are those of its siginfo_t.
 std::string signal_origin(int signal, int code, pid_t pid);
 
-/// From now on SIGINT and SIGTERM end nothing but what sleeps in the kernel; a loop asks whether one came.
+/// From now on SIGINT and SIGTERM end no process, only what sleeps in the kernel. For the whole
+/// process; a loop asks whether one came.
 void note_stop_signals();
+/// Whether one has come since.
 bool stop_signalled();
 
 /// A descriptor that becomes readable when one of these signals comes. They are blocked from now on,
