@@ -53,9 +53,9 @@ status=$?
 cp "$scratch"/*.tap "$results/dashboard/"
 
 # The tests themselves, in whatever depth this version of node prints them; a file's own line is not one.
-sed -nE 's/^ *ok [0-9]+ - (dashboard_\w+) # SKIP/NOT RUN \1:/p; t; s/^ *(not ok|ok) [0-9]+ - (dashboard_\w+).*/\1 \2/p' \
-  "$scratch"/*.tap | tee "$scratch/lines"
-[ "$status" -eq 0 ] || cat "$scratch"/*.tap >&2
+# Under one that failed stands why.
+sed -nE 's/^ *ok [0-9]+ - (dashboard_\w+) # SKIP/NOT RUN \1:/p; t; s/^ *(not ok|ok) [0-9]+ - (dashboard_\w+).*/\1 \2/p; t
+  /^ *(error|stack): /,/^ *\.\.\.$/s/^/    /p' "$scratch"/*.tap | tee "$scratch/lines"
 passed=$(grep -c '^ok ' "$scratch/lines")
 failed=$(grep -c '^not ok ' "$scratch/lines")
 skipped=$(grep -c '^NOT RUN ' "$scratch/lines")
@@ -66,5 +66,8 @@ case $? in
   *) echo "not ok dashboard_packed_is_what_the_sources_make" && failed=$((failed + 1)) ;;
 esac
 # A run that died, or that ran nothing, has failed even if no line says so.
-if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then failed=1; fi
+if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then
+  cat "$scratch"/*.tap >&2
+  failed=1
+fi
 finish "$passed" "$failed" "$skipped"
