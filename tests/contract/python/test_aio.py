@@ -318,7 +318,8 @@ class Worker(OnAsyncQueue):
         with self.assertRaises(ojs_shm.WrongState):
             await worker.run(signals=False)
 
-    async def test_what_still_runs_after_the_grace_time_is_given_back(self):
+    async def left_running(self, end):
+        """The task of run(), one handler of which goes on after `end(worker, task)`."""
         worker, begun = self.queue.worker(grace=0.02), asyncio.Event()
         ended = []
 
@@ -334,12 +335,20 @@ class Worker(OnAsyncQueue):
         running = asyncio.create_task(worker.run(signals=False))
         task = await self.queue.submit("stuck")
         await begun.wait()
-        worker.stop()
-        with self.assertRaises(ojs_shm.TimedOut):
-            await asyncio.wait_for(running, BOUND)
+        end(worker, running)
+        await asyncio.wait([running], timeout=BOUND)
         self.assertEqual(ended, ["cancelled"])
         info = await task.info()
         self.assertEqual((info.state, info.attempt), ("available", 0))
+        return running
+
+    async def test_what_still_runs_after_the_grace_time_is_given_back(self):
+        running = await self.left_running(lambda worker, _: worker.stop())
+        self.assertIsInstance(running.exception(), ojs_shm.TimedOut)
+
+    async def test_a_run_that_is_cancelled_ends_as_cancelled_though_jobs_were_given_back(self):
+        running = await self.left_running(lambda _, running: running.cancel())
+        self.assertTrue(running.cancelled())
 
 
 PROGRAM = """

@@ -84,7 +84,10 @@ class AsyncWorker(Registry):
                     await self._feed(fetcher, keeper, pool)
                 finally:
                     self._say(fetcher, "terminate")
-                    await self._drain()
+                    given_back = await self._drain()
+            if given_back:  # a cancelled run() ends as what it is
+                raise errors.TimedOut(f"{given_back} jobs were still running after {self._grace:g} s of grace and were "
+                                      "given back for other workers to run", code="timeout", number=-14, subject="grace")
         finally:
             watch.cancel()
             pool.shutdown(wait=False)
@@ -237,9 +240,10 @@ class AsyncWorker(Registry):
 
     # --- Ending -------------------------------------------------------------------------------------------------------
 
-    async def _drain(self) -> None:
+    async def _drain(self) -> int:
+        """How many jobs were given back."""
         if not self._running:
-            return
+            return 0
         _, late = await asyncio.wait(list(self._running), timeout=self._grace)
         given_back = 0
         for task in late:
@@ -254,6 +258,4 @@ class AsyncWorker(Registry):
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=1)
-        if given_back:
-            raise errors.TimedOut(f"{given_back} jobs were still running after {self._grace:g} s of grace and were "
-                                  "given back for other workers to run", code="timeout", number=-14, subject="grace")
+        return given_back
