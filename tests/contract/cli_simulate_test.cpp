@@ -196,6 +196,16 @@ TEST(CliSimulate, what_it_cannot_play_is_status_2_and_says_where) {
   const Finished line = simulate({"-"}, "{\"ojs_shm_trace\":1}\n{\"arrival\":{}}\n");
   EXPECT_EQ(line.exit_code, 2);
   EXPECT_NE(line.err.find("-:2: "), std::string::npos) << line.err;
+  const Finished nothing = simulate({"-"}, "\n");
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_EQ(nothing.err, "- is not a trace: it is empty\n");
+}
+
+TEST(CliRecord, refuses_a_time_that_is_none_before_it_begins) {
+  const Finished refused = LiveSegment().cli({"record", "--for", "-1"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_EQ(refused.err.rfind("\"-1\" is not a duration", 0), 0U) << refused.err;
 }
 
 TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {

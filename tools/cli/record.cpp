@@ -134,6 +134,8 @@ class PoolRecorder {
 int record(const Request& request, const RecordOptions& options) {
   constexpr std::chrono::milliseconds kLook{50};
   constexpr std::uint64_t kPoolsEveryMs = 1000;
+  const std::uint64_t length =
+      options.length.empty() ? 0 : must(shell::parse_duration_ms(options.length));
   shell::note_stop_signals();
   const Observer observer = must(Observer::attach(request.where));
   EventReader reader = observer.events();
@@ -145,9 +147,7 @@ int record(const Request& request, const RecordOptions& options) {
   pools.look();
   std::uint64_t looked = begun;
   Recorder recorder(observer, options.queue, begun);
-  const std::uint64_t end = options.length.empty()
-                                ? ~std::uint64_t{0}
-                                : begun + must(shell::parse_duration_ms(options.length));
+  const std::uint64_t end = options.length.empty() ? ~std::uint64_t{0} : begun + length;
   std::uint64_t told = 0;
   while (!shell::stop_signalled() && shell::unix_now_ms() < end &&
          recorder.arrivals() < options.jobs.value_or(~std::uint64_t{0})) {

@@ -93,8 +93,10 @@ Trace read_trace(const std::string& path, std::int64_t otherwise_us) {
   }
   LineReader lines(fd);
   TraceReader reader;
+  bool empty = true;
   for (std::string line; lines.next(line);) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    empty = false;
     if (const Status taken = reader.take(line); !taken) {
       Error error = taken.error();
       error.message = fmt::format("{}:{}: {}", path, lines.count(), error.message);
@@ -102,6 +104,7 @@ Trace read_trace(const std::string& path, std::int64_t otherwise_us) {
     }
   }
   if (fd != STDIN_FILENO) ::close(fd);
+  if (empty) refuse(Code::kInvalid, path + " is not a trace: it is empty");
   return reader.finish(otherwise_us);
 }
 
