@@ -63,7 +63,7 @@ class Dice : public testing::TestWithParam<Scene> {};
 
 TEST_P(Dice, keep_the_promises) {
   const Played played = play(play_of(stage(), GetParam()), first_run(),
-                             by_form(2'000, 200, 20'000) / GetParam().rarer);
+                             by_form(2'000, 200, 10'000) / GetParam().rarer);
   std::cout << GetParam().name << ": runs " << first_run() << " to " << played.last << ", "
             << played.accesses << " shared accesses, " << played.old_values
             << " loads of an old value\n";
@@ -80,7 +80,7 @@ TEST_P(AcquireLoads, suffice) {
         access.kind == MemoryAccess::Kind::kLoad && access.order == std::memory_order_seq_cst;
     return total ? std::memory_order_acquire : access.order;
   };
-  const Played played = play(weaker, first_run(), by_form(2'000, 200, 20'000) / GetParam().rarer);
+  const Played played = play(weaker, first_run(), by_form(2'000, 200, 10'000) / GetParam().rarer);
   std::cout << GetParam().name << ": runs " << first_run() << " to " << played.last << ", "
             << played.accesses << " shared accesses, " << played.old_values
             << " loads of an old value\n";
@@ -91,7 +91,7 @@ TEST_P(AcquireLoads, suffice) {
 TEST(Pairs, keep_the_promises) {
   Played all;
   for (const Scene& pair : pairs()) {
-    const Played played = play(play_of(stage(), pair), first_run(), by_form(1'000, 100, 10'000));
+    const Played played = play(play_of(stage(), pair), first_run(), by_form(1'000, 100, 5'000));
     all.accesses += played.accesses, all.old_values += played.old_values;
     ASSERT_EQ(played.failure, "") << pair.name << ", in run " << played.last << '\n'
                                   << end_of(played.history);
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, Dice, testing::ValuesIn(scenes()), test_name<Sc
 class EverySchedule : public testing::TestWithParam<Scene> {};
 
 TEST_P(EverySchedule, keeps_the_promises) {
-  const std::uint64_t most = by_form(10'000, 500, 100'000) / GetParam().rarer;
+  const std::uint64_t most = by_form(10'000, 500, 50'000) / GetParam().rarer;
   for (unsigned preemptions = 1; preemptions <= 2; ++preemptions) {
     Play bounded = play_of(stage(), GetParam());
     bounded.preemptions = preemptions;

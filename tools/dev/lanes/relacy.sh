@@ -6,7 +6,7 @@
 # IN-TEST: --short
 . "$(dirname "$0")/../lane.sh"
 readonly HELP="relacy [--short | --long] [--from RUN] [--only SCENE]
-  the long form plays ten times as many runs as without a form, in about an hour of one core
+  the long form plays five times as many runs as without a form, in about half an hour of one core
   RUN is the number of the first run with dice: each has a schedule of its own, the same whenever it is played
   SCENE is the name of a test as the reports print it, with * for any text"
 only=
@@ -26,7 +26,7 @@ elif build_tree default relacy_tests; then
   seconds=1800
   case ${OJS_SHM_RELACY_FORM:-} in
     short) seconds=600 ;;
-    long) seconds=14400 ;;
+    long) seconds=7200 ;;
   esac
   run_gtest relacy "$seconds" build/bin/relacy_tests --gtest_filter="*$only*"
 fi
