@@ -45,6 +45,25 @@ std::string_view timeout_kind(std::string_view type) {
   return type == "job.total_timeout" ? "total" : "";
 }
 
+/// Which state the job has by it; empty: that is in no event, or in the next one.
+std::string_view state_after(std::string_view type) {
+  if (type == "job.enqueued") return "available";
+  if (type == "job.scheduled") return "scheduled";
+  if (type == "job.started" || type == "job.heartbeat" || type == "job.progress") return "active";
+  if (type == "job.completed") return "completed";
+  if (type == "job.retrying") return "retryable";
+  if (type == "job.cancelled") return "cancelled";
+  return type == "job.discarded" || type == "job.expired" ? "discarded" : "";
+}
+
+/// Source: ojs-conformance, L0-EVT-002.
+void write_common(ObjectWriter& data, const Event& event) {
+  if (!event.job_type.empty()) data.text("type", event.job_type);
+  if (const std::string_view state = state_after(event.type); !state.empty())
+    data.text("state", state);
+  data.text("timestamp", print_timestamp(event.time_ms));
+}
+
 /// What only this type has. Source: ojs-events 4, ojs-timeouts 11.
 void write_own(ObjectWriter& data, const Event& event) {
   const auto time = [&](std::string_view name, std::uint64_t ms) {
@@ -265,6 +284,7 @@ std::string print_event(const Event& event) {
   }
   if (event.count != 0 && !about_a_worker(event) && !about_many_jobs(event))
     data.number("count", static_cast<std::int64_t>(event.count));
+  if (event.type.starts_with("job.")) write_common(data, event);
   if (event.cron_name.empty())
     event.job_id.empty() ? write_scheduling(data, event) : write_own(data, event);
   data.close();

@@ -232,7 +232,8 @@ void write_timeout(ObjectWriter& writer, const JobInfo& job, const JobError& err
     write_timeout(writer, "enqueue_ttl", job.enqueue_ttl_s, job.created_at_ms,
                   error.occurred_at_ms);
   else if (error.code == kSilence && heartbeat_timeout)
-    write_timeout(writer, "stalled", json::number_of(*heartbeat_timeout).value_or(0), 0, 0);
+    write_timeout(writer, "stalled", json::number_of(*heartbeat_timeout).value_or(0), began,
+                  error.occurred_at_ms);
 }
 
 /// The details, and beside them the backtrace that stands in them. Source: ojs-core 8.1.

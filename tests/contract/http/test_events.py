@@ -237,6 +237,21 @@ class Told(OnGateway):
 
     # --- Filters ------------------------------------------------------------------------------------------------------
 
+    def test_the_data_of_a_jobs_events_name_its_type_its_state_and_the_time(self):
+        self.finish(self.put_job())
+        later = self.put_job(scheduled_at="+PT1H")
+        self.call("DELETE", "jobs/" + later["id"], expect=200)
+        self.put_job(retry={"max_attempts": 2, "initial_interval": "PT1H"})
+        failed, = self.fetch()
+        self.call("POST", "workers/nack", {"job_id": failed["id"], "error": {"code": "c", "message": "m"}}, expect=200)
+        events = self.call("GET", "events?types=job.*&queues=" + self.queue, expect=200).json["events"]
+        self.assertCountEqual([(event["type"], event["data"].get("state")) for event in events], [
+            ("job.enqueued", "available"), ("job.started", "active"), ("job.completed", "completed"),
+            ("job.scheduled", "scheduled"), ("job.cancelled", "cancelled"),
+            ("job.enqueued", "available"), ("job.started", "active"), ("job.failed", None), ("job.retrying", "retryable")])
+        for event in events:
+            self.assertEqual((event["data"]["type"], event["data"]["timestamp"]), (event["data"]["job_type"], event["time"]))
+
     def test_types_and_sources_may_end_in_a_star(self):
         job = self.put_job()
         self.finish(job)

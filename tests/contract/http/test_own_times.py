@@ -144,6 +144,7 @@ class OwnTimes(OnGateway):
         self.advance(20_001)
         error = self.ended(job)["error"]
         self.assertEqual((error["type"], error["timeout_kind"], error["limit_seconds"]), ("stalled", "stalled", 120))
+        self.assertGreaterEqual(error["elapsed_seconds"], 220)
         stalled = self.told("job.stalled")
         self.assertEqual([(data["timeout_kind"], data["limit_seconds"]) for _, data in stalled], [("stalled", 120)])
 
