@@ -148,7 +148,34 @@ class Backpressure(OnGateway):
         self.assertNotIn("fairness_weight", self.call("GET", "admin/tenants/shop", expect=200).json)
         for wrong in ({"limits": {"max_enqueue_rate": 1}}, {"priority_boost": 1}):
             self.call("PUT", "admin/tenants/shop", wrong, expect=422)
-        self.call("PUT", "admin/tenants/shop", {"fairness_weight": 0}, expect=400)
+        for wrong in ({"fairness_weight": 0}, {"tenant_id": "other", "fairness_weight": 2}):
+            self.call("PUT", "admin/tenants/shop", wrong, expect=400)
+        self.call("PUT", "admin/tenants/shop", {"tenant_id": "shop", "priority_boost": 0}, expect=200)
+        self.call("GET", "admin/tenants/bad%20name/jobs", expect=400)
+
+    def test_tenants_without_jobs_are_listed_with_the_share_they_are_to_get(self):
+        for tenant, weight in (("heavy", 3), ("light", None)):
+            limits = {"limits": {"max_concurrency": 20}}
+            shown = self.call("PUT", "admin/tenants/" + tenant, limits | {"fairness_weight": weight} if weight else limits, expect=200).json
+            self.assertEqual(shown.get("fairness_weight"), weight)
+        listed = {one["tenant_id"]: one for one in self.call("GET", "admin/tenants?per_page=100", expect=200).json["items"]}
+        self.assertEqual([listed[tenant]["total_jobs"] for tenant in ("heavy", "light")], [0, 0])
+        for done in (True, True, False):
+            self.put_job(headers={"X-OJS-Tenant": "light"}, retry={"max_attempts": 1})
+            job, = self.fetch()
+            if done:
+                self.call("POST", f"jobs/{job['id']}/ack", {}, expect=200)
+            else:
+                self.call("POST", f"jobs/{job['id']}/nack", {"error": {"code": "c", "message": "m"}}, expect=200)
+        stats = {tenant: self.call("GET", f"admin/tenants/{tenant}/stats", expect=200).json for tenant in ("heavy", "light")}
+        self.assertEqual([stats["light"]["jobs"][name] for name in ("completed_24h", "failed_24h")], [2, 1])
+        fairness = {tenant: stats[tenant]["fairness"] for tenant in stats}
+        self.assertEqual({tenant: share["weight"] for tenant, share in fairness.items()}, {"heavy": 3, "light": 1})
+        self.assertAlmostEqual(fairness["heavy"]["effective_share"], 3 * fairness["light"]["effective_share"])
+        self.assertEqual(fairness["heavy"]["actual_share"], 0)
+        self.assertGreater(fairness["light"]["actual_share"], 0)
+        for tenant in stats:
+            self.call("DELETE", "admin/tenants/" + tenant, expect=200)
 
     def test_a_tenant_tells_its_limits_and_what_is_in_use_of_them(self):
         headers, other = {"X-OJS-Tenant": "uses"}, self.queue + "-2"

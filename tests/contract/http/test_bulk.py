@@ -114,6 +114,14 @@ class Bulk(OnGateway):
         self.assertEqual(self.call("POST", "admin/jobs/bulk/cancel", none, expect=200).json["matched"], 0)
         self.assertEqual(self.change("cancel", filter=queue | {"priority": 5})["cancelled"], 1)
 
+    def test_an_operator_cancels_what_waits_and_what_is_active(self):
+        active, waiting = self.ids(1)[0], self.ids(1)[0]
+        self.assertEqual([job["id"] for job in self.fetch()], [active])
+        wanted = {"filter": {"queue": self.queue}, "confirm": True}
+        done = self.call("POST", "admin/jobs/bulk/cancel", wanted, expect=200).json
+        self.assertEqual((done["matched"], done["succeeded"]), (2, 2))
+        self.assertEqual(self.states([active, waiting]), ["cancelled", "cancelled"])
+
     def test_failed_jobs_go_again_and_the_others_are_told_apart(self):
         dead, retrying = self.ids(1, retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})[0], self.ids(1)[0]
         for job in self.fetch(2):

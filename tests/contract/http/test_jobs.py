@@ -57,6 +57,11 @@ class Jobs(OnGateway):
     def test_versions(self):
         for version in ("1.0", "1.0.0-rc.1", "1.7"):
             self.call("GET", "queues", expect=200, headers={"OJS-Version": version})
+        offered = self.call("GET", "/ojs/manifest", expect=200).json["extensions"]
+        for uri in [one["uri"] for kind in ("official", "experimental") for one in offered[kind]]:
+            self.call("GET", "queues", expect=200, headers={"OJS-Requires-Extension": uri})
+        error = self.call("GET", "queues", expect=422, headers={"OJS-Requires-Extension": f"{uri}, urn:ojs:ext:none"}).error
+        self.assertEqual((error["code"], error["extension"]), ("EXTENSION_NOT_SUPPORTED", "urn:ojs:ext:none"))
         error = self.call("GET", "queues", expect=422, headers={"OJS-Version": "2.0"}).error
         self.assertEqual(error["code"], "unsupported")
 
@@ -232,8 +237,7 @@ class Jobs(OnGateway):
         job = self.put_job()
         self.call("DELETE", "jobs/" + job["id"], expect=200)
         for method, path, body, expected in (("POST", "jobs/{}/activate", None, "pending"), ("PATCH", "jobs/{}", {"priority": 1}, "available or scheduled"),
-                                             ("DELETE", "jobs/{}", None, "scheduled, available, pending, retryable or active"),
-                                             ("POST", "dead-letter/{}/retry", None, "discarded"), ("DELETE", "dead-letter/{}", None, "discarded")):
+                                             ("DELETE", "jobs/{}", None, "scheduled, available, pending, retryable or active")):
             error = self.call(method, path.format(job["id"]), body, expect=409).error
             self.assertEqual(error["details"], {"job_id": job["id"], "current_state": "cancelled", "expected_state": expected}, path)
         done = self.put_job()

@@ -32,6 +32,21 @@ class QueueConfig(OnGateway):
         self.assertEqual(self.pressure(), (7, 0, "block"))
         self.call("PUT", f"queues/{self.queue}/config", {"config": {"concurrency": 3}}, expect=200)
         self.assertEqual(self.pressure(), (7, 0, "block"))
+        rate = {"limit": 100, "period": "PT1M"}
+        self.call("PUT", f"queues/{self.queue}/config", {"rate_limit": rate}, expect=200)
+        throttle = {"limit": 2, "period": "PT1S"}
+        config = self.call("PUT", f"queues/{self.queue}/config", {"rate_limit": {"throttle": throttle}}, expect=200).json["config"]
+        self.assertEqual((config["concurrency"], config["rate_limit"]), (3, rate | {"throttle": throttle}))
+        self.call("PUT", f"queues/{self.queue}/config", {"concurrency": 4}, expect=200)
+        config = self.call("GET", "queues/" + self.queue, expect=200).json["queue"]["config"]
+        self.assertEqual((config["concurrency"], config["rate_limit"]), (4, rate | {"throttle": throttle}))
+
+    def test_it_tells_its_numbers_beside_its_settings(self):
+        self.create({"config": {"max_size_bytes": 5000, "overflow_policy": "reject"}})
+        self.put_job()
+        shown = self.call("GET", "queues/" + self.queue, expect=200).json["queue"]
+        self.assertEqual((shown["config"]["max_size_bytes"], shown["config"]["overflow_policy"]), (5000, "reject"))
+        self.assertEqual((shown["stats"]["depth"], shown["stats"]["available"]), (1, 1))
 
     def test_what_is_no_setting_is_refused(self):
         for body, field in (({"config": 7}, "config"), ({"config": {"overflow_policy": "spill"}}, "backpressure.strategy"),

@@ -142,8 +142,10 @@ class DeadLetterRetention(OnGateway):
             self.advance(1)  # the next one is younger
         listed = lambda query: [job["id"] for job in self.call(
             "GET", f"admin/dead-letter?queue={self.queue}&{query}", expect=200).json["items"]]
-        self.assertEqual((listed("type=x.*"), listed("order=desc"), listed("order=asc")), (ids[:2], ids[::-1], ids))
-        self.call("GET", "admin/dead-letter?sort=foo", expect=400)
+        self.assertEqual((listed("type=x.*"), listed("order=desc"), listed("order=asc")), (ids[1::-1], ids[::-1], ids))
+        self.assertEqual((listed("state=discarded"), listed("state=completed")), (ids[::-1], []))
+        for wrong in ("sort=foo", "state=foo"):
+            self.call("GET", "admin/dead-letter?" + wrong, expect=400)
 
     def test_what_is_not_there_or_not_meant_moves_none(self):
         never = "019414d4-0000-7000-8000-000000000000"
@@ -152,6 +154,11 @@ class DeadLetterRetention(OnGateway):
             self.assertEqual(error["details"], {"resource_type": "dead_letter_job", "resource_id": never})
             self.assertEqual(error["message"], "no dead letter with id " + never)
             self.assertIn("GET /ojs/v1/dead-letter", error["hint"])
+        ended = self.put_job(retry={"max_attempts": 1})["id"]  # discarded, and kept as no dead letter
+        self.fetch()
+        self.call("POST", "workers/nack", {"job_id": ended, "error": {"code": "c", "message": "m"}}, expect=200)
+        for method, path in (("DELETE", "dead-letter/" + ended), ("POST", f"dead-letter/{ended}/retry"), ("GET", "dead-letter/" + ended)):
+            self.assertEqual(self.call(method, path, expect=404).error["details"]["resource_type"], "dead_letter_job")
         kept = self.bury()
         for path in ("dead-letter/retry", "dead-letter/purge"):
             self.call("POST", path, {"filter": {"queue": self.queue}, "confirm": False}, expect=400)

@@ -73,6 +73,7 @@ class Jobs(OnGateway):
     def test_a_wait_for_a_result_that_does_not_come_is_over_in_time(self):
         job = self.put_job()
         self.assertEqual(self.call("GET", f"jobs/{job['id']}/result", expect=200).json["state"], "available")
+        self.call("GET", f"jobs/{job['id']}/result?wait=maybe&timeout=5", expect=400)
         error = self.call("GET", f"jobs/{job['id']}/result?wait=true&timeout=0.05", expect=408).error
         self.assertEqual((error["code"], error["retryable"], error["details"]),
                          ("timeout", True, {"job_id": job["id"], "state": "available"}))

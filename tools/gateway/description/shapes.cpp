@@ -13,7 +13,7 @@ constexpr Shape kShapes[] = {
     {"Refusal", "code: text, type: text, message: text, retryable: boolean, details?: object, hint: text, "
                 "docs_url: text, request_id: text, queue?: text, tenant?: text, depth?: integer, bound?: integer, "
                 "strategy?: text, unit?: text, tenant_id?: text, limit?: text, current?: integer, maximum?: integer, "
-                "max_batch_size?: integer"},
+                "max_batch_size?: integer, extension?: text"},
 
     // Jobs
     {"JobState", "= 'scheduled'|'available'|'pending'|'active'|'completed'|'retryable'|'cancelled'|'discarded'"},
@@ -88,11 +88,11 @@ constexpr Shape kShapes[] = {
                   "visibility_timeout_ms?: integer|text, shutdown?: boolean, pool?: text, "
                   "state?: 'running'|'quiet'|'terminate'|'drain'|'draining'|'shutting_down', "
                   "hostname?: text, version?: text, queues?: [text], pid?: integer, concurrency?: integer, "
-                  "labels?: any"},
+                  "labels?: any, metadata?: any"},
     {"HeartbeatReply", "state: text, acknowledged: boolean, jobs_extended: [text], jobs_cancelled: [text], "
                        "server_time: time"},
     {"Registration", "worker_id?: text, id?: text, pool?: text, queues?: [text], concurrency?: integer, "
-                     "hostname?: text, version?: text, pid?: integer, labels?: any, "
+                     "hostname?: text, version?: text, pid?: integer, labels?: any, metadata?: any, "
                      "strategy?: 'strict'|'weighted'|'round-robin', weights?: {integer}, worker?: Registration"},
     {"Registered", "ok: boolean, worker_id: text, server_time: time, heartbeat_interval: integer, "
                    "heartbeat_timeout: integer, visibility_timeout_default: integer"},
@@ -100,7 +100,7 @@ constexpr Shape kShapes[] = {
     {"WorkerHealth", "worker_id: text, state: text, active_jobs: integer, last_heartbeat_at: time"},
     {"Worker", "id: text, state: text, directive: 'running'|'quiet'|'terminate', pool?: text, queues?: [text], "
                "concurrency: integer, active_jobs: integer, hostname?: text, version?: text, pid?: integer, "
-               "labels?: any, native: boolean, started_at: time, last_heartbeat_at: time, silent_ms: integer, "
+               "labels?: any, metadata?: any, native: boolean, started_at: time, last_heartbeat_at: time, silent_ms: integer, "
                "ended?: text, returned_jobs?: integer"},
     {"WorkerDetail", "+Worker, jobs: [Job]"},
     {"WorkerCounts", "total: integer, running: integer, quiet: integer, stale: integer"},
@@ -135,10 +135,10 @@ constexpr Shape kShapes[] = {
                  "retention?: QueueRetention, config?: SetQueue"},
     {"NewQueue", "name: text, +SetQueue"},
     {"QueueConfig", "config: QueueSettings"},
-    {"QueueSettings", "+QueueConfiguration, max_size?: integer, overflow_policy?: text"},
+    {"QueueSettings", "+QueueConfiguration, max_size?: integer, max_size_bytes?: integer, overflow_policy: text"},
     {"NewlyMade", "+Queue, +QueueConfig"},
     {"CreatedQueue", "queue: NewlyMade, +NewlyMade"},
-    {"QueueAndPolicy", "+Queue, +QueuePolicy, +QueueConfig"},
+    {"QueueAndPolicy", "+Queue, +QueuePolicy, +QueueConfig, stats: Queue"},
     {"ShownQueue", "queue: QueueAndPolicy, +QueueAndPolicy"},
     {"QueueList", "queues: [Queue], total: integer, pagination: Slice"},
     {"QueueSpeed", "completed_last_hour?: integer, failed_last_hour?: integer, avg_duration_ms?: integer, "
@@ -155,7 +155,7 @@ constexpr Shape kShapes[] = {
     {"QueueSummary", "name: text, state: 'active'|'paused', counts: JobCounts, paused: boolean, depth: integer, "
                      "throughput?: Throughput, latency_ms?: Latency, created_at?: time"},
     {"Latency", "p50: integer, p95: integer, p99: integer"},
-    {"QueueView", "+QueueSummary, configuration: QueueConfiguration, oldest_available_at: time|null, +QueuePolicy"},
+    {"QueueView", "+QueueSummary, configuration: QueueConfiguration, oldest_available_at: time|null, +QueuePolicy, +QueueConfig"},
     {"QueueConfiguration", "+QueuePolicy, concurrency?: integer, rate_limit?: object"},
     {"QueuePage", "items: [QueueSummary], pagination: Page"},
     {"Purge", "states: [text], older_than?: integer|text, confirm: boolean"},
@@ -244,15 +244,17 @@ constexpr Shape kShapes[] = {
     {"SchedulingWindow", "queues: [QueueScheduling], window: text"},
     {"SchedulingStats", "+SchedulingWindow, stats: SchedulingWindow, strategy: text"},
     {"TenantLimits", "max_queue_depth?: integer|null, max_concurrency?: integer|null, reason?: text, limits?: TenantLimits"},
-    {"TenantShare", "limits?: TenantLimits, fairness_weight?: integer|null"},
+    {"TenantShare", "tenant_id?: text, limits?: TenantLimits, fairness_weight?: integer|null, priority_boost?: number|null"},
     {"SetTenantLimits", "max_queue_depth?: integer, max_concurrency?: integer"},
     {"TenantThroughput", "processed_per_minute: integer, enqueued_per_minute: integer"},
-    {"TenantNumbers", "tenant_id: text, id: text, total_jobs: integer, jobs: JobCounts, "
+    {"TenantJobs", "+JobCounts, completed_24h: integer, failed_24h: integer"},
+    {"TenantNumbers", "tenant_id: text, id: text, total_jobs: integer, jobs: TenantJobs, "
                       "throughput: TenantThroughput, fairness_weight?: integer"},
     {"Tenant", "+TenantNumbers, limits?: SetTenantLimits"},
     {"TenantLimitUse", "limit: integer, current: integer"},
     {"TenantLimitUses", "max_queue_depth?: TenantLimitUse, max_concurrency?: TenantLimitUse"},
-    {"TenantStats", "+TenantNumbers, limits?: TenantLimitUses"},
+    {"FairShare", "weight: integer, effective_share: number, actual_share: number"},
+    {"TenantStats", "+TenantNumbers, limits?: TenantLimitUses, fairness: FairShare"},
     {"RemovedTenant", "tenant_id: text, deleted: boolean, jobs_kept: integer"},
     {"TenantPage", "items: [Tenant], pagination: Page"},
     {"JobPage", "items: [Job], pagination: Page"},

@@ -45,7 +45,9 @@ std::string turns_text(std::string_view labels) {
 }  // namespace
 
 std::string labels_with_turns(const Body& body, std::string_view before) {
-  const std::string labels = json::compact(body.raw("labels").value_or(""));
+  // ojs-admin-api 9.1 has them as metadata.
+  const auto given = body.raw("labels") ? body.raw("labels") : body.raw("metadata");
+  const std::string labels = json::compact(given.value_or(""));
   std::string turns = turns_text(before);
   if (body.raw("strategy") || body.raw("weights")) {
     (void)read_weights(body, body.texts("queues").value_or(std::vector<std::string>()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/replies/job_reply.hpp"
 
+#include "tools/gateway/intake/intake.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/serving/hall.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -42,6 +43,16 @@ JobInfo job_of(Desk& desk, const Request& request, const std::string& id) {
   const std::string_view tenant = request.header("x-ojs-tenant");
   if (!tenant.empty() && tenant_of(job.extra) != tenant) throw not_found("job", id);
   return job;
+}
+
+const std::string& named_tenant(const Request& request) {
+  if (!is_tenant(request.names[0]))
+    throw invalid_request(
+        "a tenant is letters, digits and . _ : -, with a letter or a digit in front", "tenant_id");
+  if (const std::string_view own = request.header("x-ojs-tenant");
+      !own.empty() && own != request.names[0])
+    throw not_found("tenant", request.names[0]);
+  return request.names[0];
 }
 
 Reply job_reply(Desk& desk, const JobInfo& job) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/intake/limit_rules.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
 #include "worker_api/json/time_text.hpp"
@@ -57,11 +58,19 @@ namespace {
 
 void write_limit(json::ObjectWriter& writer, const LimitInfo& limit) {
   if (limit.limit.concurrency) writer.number("concurrency", std::int64_t{*limit.limit.concurrency});
-  if (limit.limit.rate == 0) return;
-  json::ObjectWriter rate(writer.open("rate_limit"));
-  rate.number("limit", std::int64_t{limit.limit.rate});
-  rate.text("period", print_duration(limit.limit.rate_period_ms));
-  rate.close();
+  if (limit.limit.rate == 0 && limit.limit.throttle == 0) return;
+  const auto write = [](json::ObjectWriter& to, std::uint32_t most, std::uint64_t period_ms) {
+    to.number("limit", std::int64_t{most});
+    to.text("period", print_duration(period_ms));
+  };
+  json::ObjectWriter rules(writer.open("rate_limit"));
+  if (limit.limit.rate != 0) write(rules, limit.limit.rate, limit.limit.rate_period_ms);
+  if (limit.limit.throttle != 0) {
+    json::ObjectWriter throttle(rules.open("throttle"));
+    write(throttle, limit.limit.throttle, limit.limit.throttle_period_ms);
+    throttle.close();
+  }
+  rules.close();
 }
 
 }  // namespace
@@ -75,8 +84,8 @@ std::string settings_text(Desk& desk, const QueueInfo& queue) {
 
 std::string config_text(Desk& desk, const QueueInfo& queue) {
   const std::string bound = object([&](json::ObjectWriter& writer) {
-    if (queue.max_depth == 0) return;
-    count(writer, "max_size", queue.max_depth);
+    if (queue.max_depth != 0) count(writer, "max_size", queue.max_depth);
+    if (queue.max_size_bytes != 0) count(writer, "max_size_bytes", queue.max_size_bytes);
     writer.text("overflow_policy", strategy_name(queue.strategy));
   });
   return "{\"config\":" + joined(settings_text(desk, queue), bound) + "}";
@@ -147,7 +156,7 @@ namespace {
 struct NewSettings {
   std::string own = "{}";       ///< as the library reads it
   std::string pressure = "{}";  ///< its member backpressure, from the words of ojs-queue-config 6.1
-  std::optional<RateLimit> limit = {};
+  std::optional<RateLimit> limit = {};  ///< at first what there is
   bool limited = false;
 
   void read(const Body& body);
@@ -196,14 +205,12 @@ void NewSettings::join_pressure() {
 void NewSettings::read_limit(const Body& body) {
   const auto inner = body.object("rate_limit");
   if (!inner) return;
-  RateLimit& made = rule();
   // Either {"limit","period"}, or all that a limit can say.
   const std::string given(*body.raw("rate_limit"));
-  const JobLimit parsed =
-      must(parse_limit(inner->raw("limit") ? member_text("rate", given) : given, true));
-  const auto concurrency = made.concurrency;
-  made = parsed.limit;
-  if (!made.concurrency) made.concurrency = concurrency;
+  const std::string rules = inner->raw("limit") ? member_text("rate", given) : given;
+  RateLimit said = must(parse_limit(rules, true)).limit;
+  keep_unnamed_rules(said, rule(), Body(rules, "rate_limit."));
+  limit = said;
 }
 
 void NewSettings::read(const Body& body) {
@@ -234,6 +241,7 @@ void NewSettings::read(const Body& body) {
 void configure_queue(Desk& desk, const std::string& name, std::string_view settings) {
   const Body body(settings, "");
   NewSettings wanted;
+  if (const auto there = desk.observer.limit("queue:" + name)) wanted.limit = there->limit;
   wanted.read(body);
   if (wanted.pressure != "{}") wanted.join_pressure();
   must(desk.admin.set_queue(name, must(parse_queue_settings(wanted.own))));

@@ -17,12 +17,6 @@
 namespace ojs_shm::gateway {
 namespace {
 
-State state_named(const std::string& name) {
-  for (unsigned state = 0; state < 8; ++state)
-    if (state_name(static_cast<State>(state)) == name) return static_cast<State>(state);
-  throw invalid_request("'" + name.substr(0, 64) + "' is not a state of a job", "state");
-}
-
 /// Never 0, which would choose all.
 std::uint64_t time_of(Desk& desk, const std::string& text, std::string_view field) {
   const ParsedMs parsed = parse_time(text, static_cast<std::int64_t>(desk.now_ms()));
@@ -115,7 +109,7 @@ Reply list(Desk& desk, const Request& request) {
 
 /// Source: ojs-multi-tenancy 10.3.
 Reply list_of_tenant(Desk& desk, const Request& request) {
-  const std::string& tenant = request.names[0];
+  const std::string& tenant = named_tenant(request);
   Choice choice = asked(desk, request);
   if (choice.filter.tenant.value_or(tenant) != tenant) throw not_found("tenant", tenant);
   choice.filter.tenant = tenant;
@@ -233,13 +227,16 @@ Reply bulk_retry(Desk& desk, const Request& request) {
   });
 }
 
+/// Without a state: of jobs that wait and of active ones. Source: ojs-admin-api 8.2.
 Reply bulk_cancel(Desk& desk, const Request& request) {
-  Choice choice = confirmed(desk, request);
-  if (!choice.filter.state) choice.filter.waiting = true;
-  return in_bulk(desk, choice, "cancel", [&](const std::string& id) -> Status {
+  const Choice choice = confirmed(desk, request);
+  const auto cancel = [&](const std::string& id) -> Status {
     const auto done = desk.producer().cancel(id);
     return done ? Status() : Status(done.error());
-  });
+  };
+  if (choice.filter.state) return in_bulk(desk, choice, "cancel", cancel);
+  return in_bulk(desk, choice, "cancel", cancel,
+                 [](const BriefJob& job) { return !is_terminal(job.state); });
 }
 
 Reply bulk_delete(Desk& desk, const Request& request) {

@@ -67,8 +67,9 @@ std::string detail_text(Desk& desk, const QueueInfo& queue, const WaitsByQueue* 
     else
       writer.value("oldest_available_at", "null");
   });
-  // The policy stands at the top as well, as it was sent.
-  return joined(joined(summary_text(desk, queue, waits), more), print_queue_policy(queue));
+  // The policy stands at the top as well, as it was sent, and all by the names of ojs-queue-config.
+  return joined(joined(joined(summary_text(desk, queue, waits), more), print_queue_policy(queue)),
+                config_text(desk, queue));
 }
 
 std::optional<WaitsByQueue> waits_seen(Desk& desk, const Request& request) {

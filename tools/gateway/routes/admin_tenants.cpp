@@ -19,13 +19,13 @@
 namespace ojs_shm::gateway {
 namespace {
 
-constexpr std::uint64_t kMinuteMs = 60'000;
+constexpr std::uint64_t kMinuteMs = 60'000, kDayMs = 24 * 60 * kMinuteMs;
 
 /// What the jobs that are there say of one tenant.
 struct Tally {
   std::string tenant;
   std::uint64_t by_state[8] = {};
-  std::uint64_t enqueued_1m = 0, done_1m = 0;
+  std::uint64_t enqueued_1m = 0, done_1m = 0, completed_24h = 0, failed_24h = 0;
   std::map<std::string, std::uint64_t> depths = {};  ///< by queue
 
   void add(const JobInfo& job, std::uint64_t now_ms) {
@@ -33,6 +33,8 @@ struct Tally {
     if (!is_terminal(job.state) && job.state != State::kActive) ++depths[job.queue];
     enqueued_1m += job.created_at_ms + kMinuteMs > now_ms ? 1 : 0;
     done_1m += job.completed_at_ms + kMinuteMs > now_ms ? 1 : 0;
+    completed_24h += job.state == State::kCompleted && job.completed_at_ms + kDayMs > now_ms;
+    failed_24h += job.state == State::kDiscarded && job.discarded_at_ms + kDayMs > now_ms;
   }
   std::uint64_t total() const {
     return std::accumulate(std::begin(by_state), std::end(by_state), 0ULL);
@@ -63,9 +65,13 @@ struct Share {
   std::optional<Use> concurrency;  ///< of the limit `tenant:ID`
 };
 
-bool names_tenant(std::string_view name, std::string_view tenant) {
+/// What names a tenant may say that it does.
+std::string_view without_prefix(std::string_view name) {
   constexpr std::string_view kPrefix = "tenant:";
-  return name == tenant || (name.starts_with(kPrefix) && name.substr(kPrefix.size()) == tenant);
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+bool names_tenant(std::string_view name, std::string_view tenant) {
+  return name == tenant || without_prefix(name) == tenant;
 }
 
 Share share_of(Desk& desk, const Tally& tally) {
@@ -120,6 +126,56 @@ void write_share(json::ObjectWriter& writer, const Share& share, bool in_use) {
   if (share.weight) count(writer, "fairness_weight", *share.weight);
 }
 
+/// Those whose jobs are there and those for whom something is set, by name.
+std::map<std::string, Tally> all_tallies(Desk& desk) {
+  std::map<std::string, Tally> tallies;
+  const auto of = [&](std::string_view name) -> Tally& {
+    std::string tenant(without_prefix(name));
+    Tally& tally = tallies[tenant];
+    tally.tenant = std::move(tenant);
+    return tally;
+  };
+  const std::uint64_t now_ms = desk.now_ms();
+  for (const JobInfo& job : desk.observer.list({}))
+    if (const std::string tenant = tenant_of(job.extra); !tenant.empty())
+      of(tenant).add(job, now_ms);
+  for (const QueueInfo& queue : desk.observer.queues()) {
+    for (const TenantBound& each : queue.tenant_bounds) of(each.tenant);
+    for (const auto& [name, weight] : queue.tenant_fairness.weights) of(name);
+  }
+  for (const LimitInfo& limit : desk.observer.limits())
+    if (limit.by_operator && limit.key.starts_with("tenant:")) of(limit.key);
+  return tallies;
+}
+
+/// What part of the work the tenant is to get by its weight, and what it got in the last minute of all
+/// that was done for tenants.
+void write_fairness(Desk& desk, json::ObjectWriter& writer, const std::string& tenant) {
+  std::map<std::string, Tally> tallies = all_tallies(desk);
+  tallies.try_emplace(tenant);
+  std::map<std::string_view, std::uint64_t> set;  // the least that any queue has
+  const std::vector<QueueInfo> queues = desk.observer.queues();
+  for (const QueueInfo& queue : queues)
+    for (const auto& [name, weight] : queue.tenant_fairness.weights) {
+      auto& least = set.try_emplace(without_prefix(name), weight).first->second;
+      least = std::min<std::uint64_t>(least, weight);
+    }
+  const auto weight_of = [&set](std::string_view of) {
+    const auto found = set.find(of);
+    return found == set.end() ? 1 : found->second;  // as in ojs-multi-tenancy 8.1
+  };
+  std::uint64_t weights = 0, done = 0;
+  for (const auto& [name, tally] : tallies) weights += weight_of(name), done += tally.done_1m;
+  const auto share = [](std::uint64_t part, std::uint64_t of) {
+    return of == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(of);
+  };
+  json::ObjectWriter fairness(writer.open("fairness"));
+  count(fairness, "weight", weight_of(tenant));
+  fairness.number("effective_share", share(weight_of(tenant), weights));
+  fairness.number("actual_share", share(tallies[tenant].done_1m, done));
+  fairness.close();
+}
+
 std::string tenant_text(const Tally& tally) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("tenant_id", tally.tenant);
@@ -128,6 +184,8 @@ std::string tenant_text(const Tally& tally) {
     json::ObjectWriter jobs(writer.open("jobs"));
     for (std::size_t state = 0; state < std::size(tally.by_state); ++state)
       count(jobs, state_name(static_cast<State>(state)), tally.by_state[state]);
+    count(jobs, "completed_24h", tally.completed_24h);
+    count(jobs, "failed_24h", tally.failed_24h);
     jobs.close();
     json::ObjectWriter throughput(writer.open("throughput"));
     count(throughput, "processed_per_minute", tally.done_1m);
@@ -137,18 +195,10 @@ std::string tenant_text(const Tally& tally) {
 }
 
 Reply list(Desk& desk, const Request& request) {
-  std::map<std::string, Tally> tallies;
   const std::string_view own = request.header("x-ojs-tenant");
-  const std::uint64_t now_ms = desk.now_ms();
-  for (const JobInfo& job : desk.observer.list({})) {
-    const std::string tenant = tenant_of(job.extra);
-    if (tenant.empty() || (!own.empty() && own != tenant)) continue;
-    Tally& tally = tallies[tenant];
-    tally.tenant = tenant;
-    tally.add(job, now_ms);
-  }
   std::vector<Tally> sorted;
-  for (auto& [name, tally] : tallies) sorted.push_back(std::move(tally));
+  for (auto& [name, tally] : all_tallies(desk))
+    if (own.empty() || own == name) sorted.push_back(std::move(tally));
   return ok(Page::of(request).list(sorted, tenant_text));
 }
 
@@ -156,18 +206,8 @@ Reply shown(Desk& desk, const std::string& tenant, bool in_use) {
   const Tally tally = tally_of(desk, tenant);
   return ok(joined(tenant_text(tally), object([&](json::ObjectWriter& writer) {
                      write_share(writer, share_of(desk, tally), in_use);
+                     if (in_use) write_fairness(desk, writer, tenant);
                    })));
-}
-
-/// Of other tenants a tenant sees and changes nothing.
-const std::string& named_tenant(const Request& request) {
-  if (!is_tenant(request.names[0]))
-    throw invalid_request(
-        "a tenant is letters, digits and . _ : -, with a letter or a digit in front", "tenant_id");
-  if (const std::string_view own = request.header("x-ojs-tenant");
-      !own.empty() && own != request.names[0])
-    throw not_found("tenant", request.names[0]);
-  return request.names[0];
 }
 
 Reply get(Desk& desk, const Request& request) { return shown(desk, named_tenant(request), false); }
@@ -201,7 +241,7 @@ void read_limits(const Body& limits, Change& change) {
   }
 }
 
-Change read_change(const Body& body) {
+Change read_change(const Body& body, const std::string& tenant) {
   Change change;
   for (const json::Member& member : body.members()) {
     if (member.name == "limits") {
@@ -209,7 +249,10 @@ Change read_change(const Body& body) {
     } else if (member.name == "fairness_weight") {
       change.sets_weight = true;
       change.weight = body.whole("fairness_weight", 1, kLargestWeight);
-    } else if (member.name != "tenant_id" && member.name != "id") {
+    } else if (member.name == "tenant_id" || member.name == "id") {
+      if (body.text(member.name).value_or(tenant) != tenant)
+        throw invalid_request(member.name + " is not the tenant of the path", member.name);
+    } else if (member.name != "priority_boost" || body.number(member.name).value_or(0) != 0) {
       throw unsupported("a tenant has limits and a fairness_weight here, and no " +
                         member.name.substr(0, 64));
     }
@@ -230,7 +273,7 @@ QueueSettings with_share(const QueueInfo& queue, const std::string& tenant, cons
     std::erase_if(bounds,
                   [](const TenantBound& each) { return !each.max_depth && !each.max_size_bytes; });
   }
-  if (change.sets_weight && queue.tenant_fairness.enabled) {
+  if (change.sets_weight) {
     auto& weights = settings.tenant_fairness.emplace(queue.tenant_fairness).weights;
     std::erase_if(weights, [&](const auto& each) { return names_tenant(each.first, tenant); });
     if (change.weight) weights.emplace_back(tenant, *change.weight);
@@ -252,10 +295,11 @@ void set_concurrency(Desk& desk, const std::string& tenant, const Change& change
   desk.hall.jobs_came();
 }
 
-/// In each queue that there is; a bound where there is none, in the one that jobs go to by themselves.
+/// In each queue that there is; where there is none, in the one that jobs go to by themselves. A weight
+/// holds in those that are fair.
 void set_in_queues(Desk& desk, const std::string& tenant, const Change& change) {
   std::vector<QueueInfo> queues = desk.observer.queues();
-  if (queues.empty() && change.sets_depth) queues.emplace_back().name = "default";
+  if (queues.empty()) queues.emplace_back().name = "default";
   for (const QueueInfo& queue : queues)
     must(desk.admin.set_queue(queue.name, with_share(queue, tenant, change)));
 }
@@ -268,7 +312,7 @@ Reply set_share(Desk& desk, const Request& request, const Change& change) {
 }
 
 Reply set_tenant(Desk& desk, const Request& request) {
-  return set_share(desk, request, read_change(Body(request)));
+  return set_share(desk, request, read_change(Body(request), request.names[0]));
 }
 
 /// The same for clients that send the limits alone.
@@ -276,7 +320,7 @@ Reply set_limits(Desk& desk, const Request& request) {
   const Body body(request);
   Change change;
   if (body.raw("limits"))
-    change = read_change(body);
+    change = read_change(body, request.names[0]);
   else
     read_limits(body, change);
   return set_share(desk, request, change);

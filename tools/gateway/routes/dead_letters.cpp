@@ -77,19 +77,23 @@ Reply list(Desk& desk, const Request& request) {
                        [&](const JobInfo& job) { return job_text(desk, job); }));
 }
 
-/// With the order and the sorting of a list of jobs. Source: ojs-admin-api 11.1.
+/// With the order and the filters of a list of jobs. Source: ojs-admin-api 11.1.
 Reply list_for_admin(Desk& desk, const Request& request) {
   const Page page = Page::of(request);
   JobPageRequest asked = some(request, page.begin(), page.per_page);
   asked.order = order_asked(request);
-  if (request.asked("order") != nullptr) asked.falls = falls_asked(request);
+  asked.falls = falls_asked(request);
+  if (const std::string* state = request.asked("state")) asked.filter.state = state_named(*state);
   return ok(page.list(desk.observer.page(asked),
                       [&](const JobInfo& job) { return job_text(desk, job); }));
 }
 
+/// Source: ojs-http-binding 12.3.
 JobInfo dead_letter_of(Desk& desk, const Request& request) {
   try {
-    return job_of(desk, request, request.names[0]);
+    JobInfo job = job_of(desk, request, request.names[0]);
+    if (!job.dead_letter) throw not_found("dead_letter_job", request.names[0]);
+    return job;
   } catch (const Fault& of_job) {
     if (of_job.status != 404) throw;
     Fault fault = not_found("dead_letter_job", request.names[0]);
@@ -196,7 +200,6 @@ Reply set_retention(Desk& desk, const Request& request) {
 
 Reply get_one(Desk& desk, const Request& request) {
   const JobInfo job = dead_letter_of(desk, request);
-  if (!job.dead_letter) throw not_found("dead_letter_job", request.names[0]);
   const std::string times = object([&](json::ObjectWriter& writer) {
     json::ObjectWriter metadata(writer.open("metadata"));  // ojs-dead-letter 9.2
     metadata.text("created_at", print_timestamp(job.created_at_ms));

@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+
 #include "tools/gateway/replies/json_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -241,6 +243,11 @@ std::string error_text(const Fault& fault) {
 
 Reply reply_of(const Fault& fault, const Request& request) {
   Reply reply{.status = fault.status, .headers = fault.headers};
+  // Source: ojs-errors 10.
+  const auto says_when = [](const auto& header) { return header.first == "Retry-After"; };
+  if ((fault.status == 429 || fault.status == 503) &&
+      std::ranges::none_of(fault.headers, says_when))
+    reply.headers.emplace_back("Retry-After", "1");
   reply.body =
       "{\"error\":" + joined(error_text(fault), "{\"request_id\":" + quoted(request.id) + '}') +
       '}';

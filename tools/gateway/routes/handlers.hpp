@@ -20,6 +20,8 @@ std::span<const Route> dead_letter_routes();
 std::span<const Route> event_routes();
 std::span<const Route> limit_routes();
 std::span<const Route> health_routes();
+/// Whether the manifest names the extension.
+bool offers_extension(std::string_view uri);
 std::span<const Route> schema_routes();
 std::span<const Route> cron_routes();
 std::span<const Route> workflow_routes();

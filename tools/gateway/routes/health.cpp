@@ -90,6 +90,9 @@ constexpr std::array kExtensions = {
     "graceful-shutdown", "observability", "priority",        "progress",    "queue-config",
     "rate-limiting",     "results",       "timeouts"};
 
+constexpr std::string_view kUri = "urn:ojs:ext:";
+constexpr std::string_view kMultiTenancy = "urn:ojs:ext:experimental:multi-tenancy";
+
 /// Source: ojs-payload-limits 8.1.
 void write_payload_limits(json::ObjectWriter& extensions, const Options& options) {
   json::ObjectWriter limits(extensions.open("payload_limits"));
@@ -101,7 +104,7 @@ void write_payload_limits(json::ObjectWriter& extensions, const Options& options
   number("max_queue_name_bytes", engine::kMaxQueueNameLength);
   number("max_job_type_bytes", engine::kMaxTypeLength);
   limits.value("supported_compression", "[]");
-  limits.boolean("external_references", false);
+  limits.boolean("external_references", true);  // passed through, as all args are
   limits.boolean("chunking", false);
   limits.boolean("per_queue_limits", false);
   limits.close();
@@ -134,13 +137,13 @@ Reply manifest(Desk& desk, const Request&) {
     extensions.value("official", array_of(kExtensions, [](std::string_view name) {
                        return object([&](json::ObjectWriter& each) {
                          each.text("name", name);
-                         each.text("uri", fmt::format("urn:ojs:ext:{}", name));
+                         each.text("uri", fmt::format("{}{}", kUri, name));
                          each.text("version", "1.0.0-rc.1");
                        });
                      }));
-    extensions.value("experimental",
-                     R"([{"name":"multi-tenancy","uri":"urn:ojs:ext:experimental:multi-tenancy",)"
-                     R"("version":"0.1.0"}])");
+    extensions.value(
+        "experimental",
+        fmt::format(R"([{{"name":"multi-tenancy","uri":"{}","version":"0.1.0"}}])", kMultiTenancy));
     write_payload_limits(extensions, desk.hall.options());
     extensions.close();
     json::ObjectWriter endpoints(writer.open("endpoints"));
@@ -183,6 +186,12 @@ Reply metrics_page(Desk& desk, const Request& request) {
 }
 
 }  // namespace
+
+bool offers_extension(std::string_view uri) {
+  if (uri == kMultiTenancy) return true;
+  return uri.starts_with(kUri) &&
+         std::ranges::find(kExtensions, uri.substr(kUri.size())) != kExtensions.end();
+}
 
 std::span<const Route> health_routes() {
   static const Route kRoutes[] = {

@@ -134,6 +134,8 @@ constexpr std::chrono::milliseconds kLook{50};
 std::optional<std::chrono::milliseconds> wanted_wait(const Request& request) {
   const std::string* wait = request.asked("wait");
   if (wait == nullptr || *wait == "false" || *wait == "0") return {};
+  if (*wait != "true" && *wait != "1" && !wait->empty())
+    throw invalid_request("wait must be true or false", "wait");
   const std::string* timeout = request.asked("timeout");
   if (timeout == nullptr) return std::chrono::seconds(30);
   const bool bare = timeout->find_first_not_of("0123456789.") == std::string::npos;

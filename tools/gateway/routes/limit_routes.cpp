@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/intake/limit_rules.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
@@ -93,34 +94,15 @@ Reply get(Desk& desk, const Request& request) {
   return ok(limit_text(limit_of(desk, key_of(request)), desk.now_ms()));
 }
 
-/// An override says of some rules what they are meanwhile, and the others stay (ojs-rate-limiting 10.2).
-void keep_what_is_not_named(Desk& desk, const std::string& key, const Body& body, JobLimit& said) {
-  const auto there = desk.observer.limit(key);
-  if (!there) return;
-  RateLimit& limit = said.limit;
-  const auto names = [&](std::string_view name) {
-    return std::ranges::find(body.members(), name, &json::Member::name) != body.members().end();
-  };
-  if (!names("concurrency")) limit.concurrency = there->limit.concurrency;
-  if (!names("rate") && !names("max_per_second")) {
-    limit.rate = there->limit.rate;
-    limit.rate_period_ms = there->limit.rate_period_ms;
-    limit.sliding = there->limit.sliding;
-  }
-  if (!names("throttle")) {
-    limit.throttle = there->limit.throttle;
-    limit.throttle_period_ms = there->limit.throttle_period_ms;
-    limit.burst = there->limit.burst;
-  }
-  if (!names("on_limit")) limit.on_limit = there->limit.on_limit;
-  if (!names("expires_at")) said.expires_at_ms = there->expires_at_ms;
-}
-
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
   JobLimit limit = must(parse_limit(body.object(), true));
-  if (request.path.ends_with("/override"))
-    keep_what_is_not_named(desk, key_of(request), body, limit);
+  if (const auto there = desk.observer.limit(key_of(request))) {
+    keep_unnamed_rules(limit.limit, there->limit, body);
+    const auto ends = [](const json::Member& member) { return member.name == "expires_at"; };
+    if (request.path.ends_with("/override") && std::ranges::none_of(body.members(), ends))
+      limit.expires_at_ms = there->expires_at_ms;
+  }
   must(desk.admin.set_limit(key_of(request), limit.limit, limit.expires_at_ms));
   desk.hall.jobs_came();
   return get(desk, request);

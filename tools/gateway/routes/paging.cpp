@@ -71,6 +71,12 @@ std::pair<std::uint64_t, std::string> place_of(const std::string& cursor) {
   return {ms, cursor.substr(dot + 1)};
 }
 
+State state_named(const std::string& name) {
+  for (unsigned state = 0; state < 8; ++state)
+    if (state_name(static_cast<State>(state)) == name) return static_cast<State>(state);
+  throw invalid_request("'" + name.substr(0, 64) + "' is not a state of a job", "state");
+}
+
 JobOrder order_asked(const Request& request) {
   const std::string* sort = request.asked("sort");
   if (sort == nullptr || *sort == "created_at") return JobOrder::kCreated;

@@ -52,6 +52,8 @@ std::string named(const Names& names, std::string_view texts);
 std::string cursor_of(const JobInfo& job);
 std::pair<std::uint64_t, std::string> place_of(const std::string& cursor);
 
+/// The state of that name; throws a Fault when there is none.
+State state_named(const std::string& name);
 /// ?sort of a list of jobs, and whether ?order has the newest, latest or highest first.
 JobOrder order_asked(const Request& request);
 bool falls_asked(const Request& request);

@@ -23,9 +23,12 @@ Reply list(Desk& desk, const Request& request) {
   }));
 }
 
+/// Source: ojs-queue-config 9.3.
 Reply get(Desk& desk, const Request& request) {
   const QueueInfo queue = queue_seen(desk, request);
-  const std::string text = joined(queue_text(queue), print_queue_policy(queue));
+  const std::string own = queue_text(queue);
+  const std::string text =
+      joined(joined(own, print_queue_policy(queue)), "{\"stats\":" + own + "}");
   return ok(wrapped_and_flat("queue", joined(text, config_text(desk, queue))));
 }
 

@@ -23,6 +23,13 @@ RegisteredWorker worker_of(Desk& desk, const std::string& id) {
   return std::move(*worker);
 }
 
+/// As it is listed. Its labels are the metadata of ojs-admin-api 9.1 too.
+std::string worker_text(const RegisteredWorker& worker) {
+  std::string text = print_registered_worker(worker);
+  if (!json::check(worker.labels)) return text;
+  return joined(std::move(text), "{\"metadata\":" + worker.labels + "}");
+}
+
 Reply enroll(Desk& desk, const Request& request) {
   const Body whole(request);
   const auto inside = whole.object("worker");
@@ -99,7 +106,7 @@ Reply list(Desk& desk, const Request& request) {
     ++(state == "stale" ? stale : state == "running" ? running : quiet);
   }
   const std::string items = Page::of(request).list(
-      workers, [](const RegisteredWorker& worker) { return print_registered_worker(worker); });
+      workers, [](const RegisteredWorker& worker) { return worker_text(worker); });
   return ok(joined(items, object([&](json::ObjectWriter& writer) {
                      json::ObjectWriter summary(writer.open("summary"));
                      summary.number("total", static_cast<std::int64_t>(workers.size()));
@@ -118,7 +125,7 @@ Reply get(Desk& desk, const Request& request) {
     filter.tenant = std::string(tenant);
   std::vector<JobInfo> jobs = desk.observer.list(filter);
   std::erase_if(jobs, [&](const JobInfo& job) { return job.worker_id != worker.id; });
-  return ok(joined(print_registered_worker(worker), object([&](json::ObjectWriter& writer) {
+  return ok(joined(worker_text(worker), object([&](json::ObjectWriter& writer) {
                      writer.value("jobs", array_of(jobs, [&](const JobInfo& job) {
                                     return job_text(desk, job);
                                   }));

@@ -7,6 +7,7 @@
 #include <boost/beast/core/string.hpp>
 
 #include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
 #include "tools/gateway/routes/handlers.hpp"
 #include "tools/shell/known_id.hpp"
@@ -96,6 +97,19 @@ void admit_coding(const Request& request) {
   }
 }
 
+/// Source: ojs-extension-lifecycle 8.3.
+void admit_extensions(std::string_view required) {
+  while (!required.empty()) {
+    const std::string_view uri = trimmed(cut(required, ','));
+    if (uri.empty() || offers_extension(uri)) continue;
+    Fault fault{.status = 422, .code = "EXTENSION_NOT_SUPPORTED"};
+    fault.message = fmt::format("the extension {} is not offered here", uri.substr(0, 128));
+    fault.members.emplace_back("extension", quoted(uri.substr(0, 128)));
+    fault.hint = "GET /ojs/manifest names the extensions.";
+    throw fault;
+  }
+}
+
 }  // namespace
 
 Router::Router(bool test_hooks) {
@@ -175,6 +189,7 @@ void admit(const Request& request, const Route& route, const Tokens& tokens) {
   if (!version.empty() && version != "1" && !version.starts_with("1."))
     throw unsupported(
         fmt::format("OJS-Version {} is not spoken here; 1.0 is", version.substr(0, 32)));
+  admit_extensions(request.header("ojs-requires-extension"));
   if (request.body.empty()) return;
   admit_coding(request);
   std::string_view rest = request.header("content-type");

@@ -26,8 +26,9 @@ constexpr std::pair<http::field, std::string_view> kHeaders[] = {
     {http::field::host, "host"},
     {http::field::origin, "origin"},
 };
-constexpr std::string_view kOwnHeaders[] = {"ojs-version", "x-ojs-tenant", "ojs-block-timeout",
-                                            "last-event-id", "idempotency-key"};
+constexpr std::string_view kOwnHeaders[] = {"ojs-version",       "x-ojs-tenant",
+                                            "ojs-block-timeout", "last-event-id",
+                                            "idempotency-key",   "ojs-requires-extension"};
 
 std::string_view name_for_handlers(http::field field, beast::string_view name) {
   for (const auto& [known, text] : kHeaders)

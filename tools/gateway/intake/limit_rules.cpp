@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/gateway/intake/limit_rules.hpp"
+
+#include <algorithm>
+
+namespace ojs_shm::gateway {
+
+void keep_unnamed_rules(RateLimit& said, const RateLimit& before, const Body& named) {
+  const auto names = [&](std::string_view name) {
+    return std::ranges::find(named.members(), name, &json::Member::name) != named.members().end();
+  };
+  if (!names("concurrency")) said.concurrency = before.concurrency;
+  if (!names("rate") && !names("max_per_second")) {
+    said.rate = before.rate;
+    said.rate_period_ms = before.rate_period_ms;
+    said.sliding = before.sliding;
+  }
+  if (!names("throttle")) {
+    said.throttle = before.throttle;
+    said.throttle_period_ms = before.throttle_period_ms;
+    said.burst = before.burst;
+  }
+  if (!names("on_limit")) said.on_limit = before.on_limit;
+}
+
+}  // namespace ojs_shm::gateway
