@@ -233,6 +233,7 @@ class Limits(OnGateway):
                 self.call("GET", f"{listed}?{wrong}", expect=400)
         first = self.call("GET", "rate-limits?limit=2", expect=200).json
         self.assertEqual((len(first["items"]), first["rate_limits"], first["pagination"]["has_more"]), (2, first["items"], True))
+        self.assertEqual((first["pagination"]["page"], first["pagination"]["per_page"]), (1, 2))
         then = self.call("GET", "rate-limits?limit=1000&cursor=" + first["pagination"]["next_cursor"], expect=200).json
         keys = [each["key"] for each in first["items"] + then["items"]]
         self.assertEqual((len(keys), then["pagination"]["has_more"]), (len(set(keys)), False))

@@ -230,7 +230,8 @@ constexpr Shape kShapes[] = {
               "on_limit: 'wait'|'reschedule'|'drop', override: boolean, expires_at?: time, active_count: integer, waiting_count: integer, "
               "exceeded_total: integer, released_total: integer, dropped_total: integer"},
     {"LimitPage", "items: [Limit], pagination: Page, rate_limits: [Limit]"},
-    {"LimitList", "items: [Limit], total?: integer, pagination: Slice|Page, rate_limits: [Limit]"},
+    {"LimitList", "items: [Limit], total?: integer, pagination: LimitSlice|Page, rate_limits: [Limit]"},
+    {"LimitSlice", "+Slice, page: integer, per_page: integer"},
     {"PoolSettings", "name?: text, id?: text, queues: [text|object], strategy?: text, concurrency?: integer|null, "
                      "weights?: {integer}, isolated?: boolean, starvation_prevention?: object"},
     {"Prevention", "enabled: boolean, rotation_interval: text, min_dispatch_ratio: number"},

@@ -90,13 +90,12 @@ Reply list_for_admin(Desk& desk, const Request& request) {
 
 /// Source: ojs-http-binding 12.3.
 JobInfo dead_letter_of(Desk& desk, const Request& request) {
+  const std::string& id = request.names[0];
   try {
-    JobInfo job = job_of(desk, request, request.names[0]);
-    if (!job.dead_letter) throw not_found("dead_letter_job", request.names[0]);
-    return job;
+    if (JobInfo job = job_of(desk, request, id); job.dead_letter) return job;
   } catch (const Fault& of_job) {
     if (of_job.status != 404) throw;
-    Fault fault = not_found("dead_letter_job", request.names[0]);
+    Fault fault = not_found("dead_letter_job", id);
     const auto is_gone = [](const auto& detail) { return detail.first == "gone"; };
     if (std::ranges::any_of(of_job.details, is_gone)) {
       fault.message = of_job.message;
@@ -104,6 +103,7 @@ JobInfo dead_letter_of(Desk& desk, const Request& request) {
     }
     throw fault;
   }
+  throw not_found("dead_letter_job", id);
 }
 
 Reply retry(Desk& desk, const Request& request) {

@@ -80,7 +80,13 @@ Reply list(Desk& desk, const Request& request) {
   const bool by_page = request.asked("page") != nullptr || request.asked("per_page") != nullptr;
   if (by_page || request.path.starts_with("/ojs/v1/admin/"))
     return ok(Page::of(request).list(limits, text, names));
-  return ok(Slice::of(request).list(names, limits, text));
+  // By the words of ojs-rate-limiting 10.3 too.
+  const Slice slice = Slice::of(request);
+  const std::string pagination = object([&](json::ObjectWriter& writer) {
+    writer.number("page", static_cast<std::int64_t>(slice.offset / slice.limit + 1));
+    writer.number("per_page", static_cast<std::int64_t>(slice.limit));
+  });
+  return ok(slice.list(names, limits, text, pagination));
 }
 
 /// The key in the path, or that of the queue in the path (ojs-rate-limiting 7.2).

@@ -87,11 +87,13 @@ struct Slice {
   static Slice of(const Request& request, std::size_t limit = 50, std::size_t most = 1000);
   static Slice of_jobs(const Request& request);
 
+  /// `more` is an object that the pagination has beside its own.
   template <class Items, class Print>
-  std::string list(const Names& names, const Items& items, Print print) const {
+  std::string list(const Names& names, const Items& items, Print print,
+                   std::string_view more = "{}") const {
     return "{" + named(names, some_texts(items, offset, limit, print)) +
-           ",\"total\":" + std::to_string(items.size()) + ",\"pagination\":" + text(items.size()) +
-           "}";
+           ",\"total\":" + std::to_string(items.size()) +
+           ",\"pagination\":" + joined(text(items.size()), more) + "}";
   }
   /// The same of a page of jobs that the segment has picked.
   template <class Print>
