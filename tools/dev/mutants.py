@@ -76,6 +76,15 @@ class Stopped(Exception):
     """The whole run was ended from outside."""
 
 
+def end_session(session: int) -> None:
+    """Kills what a command has left, also in process groups of its own: a broken program may never end by itself."""
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(int(entry.name)) == session:
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
 class Commands:
     """The commands that run now, so that none of them outlives the run."""
 
@@ -84,31 +93,30 @@ class Commands:
 
     def run(self, command: list[str], seconds: float, folder: pathlib.Path, environment) -> tuple[int, str]:
         """Status and output. Raises TimeoutExpired after killing the command with everything that it started."""
-        with self.lock:
+        with tempfile.TemporaryFile("w+", errors="replace") as output:  # a pipe ends with the last that it left
+            with self.lock:
+                if self.stopped:
+                    raise Stopped
+                process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                                           stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+                self.running.add(process)
+            try:
+                status = process.wait(timeout=seconds)
+            finally:
+                end_session(process.pid)
+                process.wait()
+                with self.lock:
+                    self.running.discard(process)
             if self.stopped:
                 raise Stopped
-            process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, text=True,
-                                       errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                       start_new_session=True)
-            self.running.add(process)
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise
-        finally:
-            with self.lock:
-                self.running.discard(process)
-        if self.stopped:
-            raise Stopped
-        return process.returncode, output
+            output.seek(0)
+            return status, output.read()
 
     def stop(self) -> None:
         with self.lock:
             self.stopped = True
             for process in self.running:
-                os.killpg(process.pid, signal.SIGKILL)
+                end_session(process.pid)
 
 
 class Tree:
