@@ -154,6 +154,7 @@ class Backpressure(OnGateway):
         self.call("GET", "admin/tenants/bad%20name/jobs", expect=400)
 
     def test_tenants_without_jobs_are_listed_with_the_share_they_are_to_get(self):
+        self.configure(tenant_fairness={"enabled": True})
         for tenant, weight in (("heavy", 3), ("light", None)):
             limits = {"limits": {"max_concurrency": 20}}
             shown = self.call("PUT", "admin/tenants/" + tenant, limits | {"fairness_weight": weight} if weight else limits, expect=200).json

@@ -40,6 +40,10 @@ class QueueConfig(OnGateway):
         self.call("PUT", f"queues/{self.queue}/config", {"concurrency": 4}, expect=200)
         config = self.call("GET", "queues/" + self.queue, expect=200).json["queue"]["config"]
         self.assertEqual((config["concurrency"], config["rate_limit"]), (4, rate | {"throttle": throttle}))
+        for change, left in (({"rate_limit": config["rate_limit"]}, 4), ({"rate_limit": None}, 4), ({"concurrency": None}, None)):
+            config = self.call("PUT", f"queues/{self.queue}/config", change, expect=200).json["config"]
+            self.assertEqual((config.get("concurrency"), config.get("rate_limit")), (left, change.get("rate_limit")))
+        self.assertFalse(self.call("GET", f"rate-limits/queue:{self.queue}", expect=200).json["override"])
 
     def test_it_tells_its_numbers_beside_its_settings(self):
         self.create({"config": {"max_size_bytes": 5000, "overflow_policy": "reject"}})

@@ -74,7 +74,7 @@ class Jobs(OnGateway):
         job = self.put_job()
         self.assertEqual(self.call("GET", f"jobs/{job['id']}/result", expect=200).json["state"], "available")
         self.call("GET", f"jobs/{job['id']}/result?wait=maybe&timeout=5", expect=400)
-        error = self.call("GET", f"jobs/{job['id']}/result?wait=true&timeout=0.05", expect=408).error
+        error = self.call("GET", f"jobs/{job['id']}/result?wait=True&timeout=0.05", expect=408).error
         self.assertEqual((error["code"], error["retryable"], error["details"]),
                          ("timeout", True, {"job_id": job["id"], "state": "available"}))
 

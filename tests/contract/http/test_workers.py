@@ -216,7 +216,7 @@ class Workers(OnGateway):
     def test_what_does_not_fit_is_refused(self):
         refused = self.call("POST", "workers/register", {"worker_id": "w" * 129}, expect=400)
         self.assertIn("128", refused.error["message"])
-        self.call("POST", "workers/heartbeat", self.worker(metadata={"node": "n1"}), expect=200)  # as ojs-admin-api has it
+        self.call("POST", "workers/register", self.worker(metadata={"node": "n1"}), expect=200)  # as ojs-admin-api has it
         listed = self.call("GET", "admin/workers", expect=200).json["items"]
         own = next(one for one in listed if one["id"] == self.worker()["worker_id"])
         self.assertEqual((own["labels"], own["metadata"]), ({"node": "n1"},) * 2)

@@ -27,7 +27,8 @@ TEST(Mapping, slots_are_mapped_ahead_and_their_use_faults_no_more) {
   if (slices == 0) GTEST_SKIP() << "NOT RUN: this kernel has no MADV_POPULATE_WRITE";
   const long before = page_faults();
   for (std::uint32_t i = 0; i < kSlots; ++i) s.put(2);
-  EXPECT_LT(page_faults() - before, static_cast<long>(kSlots / kSlotsOfAPage / 4));
+  constexpr std::uint32_t kPagesOfAFault = 16;  // at most, where the kernel maps around it
+  EXPECT_LT(page_faults() - before, static_cast<long>(kSlots / kSlotsOfAPage / kPagesOfAFault / 4));
 }
 
 }  // namespace

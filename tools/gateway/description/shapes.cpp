@@ -130,8 +130,8 @@ constexpr Shape kShapes[] = {
                     "backpressure: Backpressure, retention: QueueRetention"},
     {"QueueRetention", "completed?: text|null, discarded?: text|null, cancelled?: text|null"},
     {"SetQueue", "name?: text, paused?: boolean, aging?: object|'default', level_weights?: {integer}, "
-                 "shards?: integer, tenant_fairness?: object, backpressure?: object, concurrency?: integer, "
-                 "rate_limit?: object, max_size?: integer, max_size_bytes?: integer|text, overflow_policy?: text, "
+                 "shards?: integer, tenant_fairness?: object, backpressure?: object, "
+                 "concurrency?: integer|null, rate_limit?: object|null, max_size?: integer, max_size_bytes?: integer|text, overflow_policy?: text, "
                  "retention?: QueueRetention, config?: SetQueue"},
     {"NewQueue", "name: text, +SetQueue"},
     {"QueueConfig", "config: QueueSettings"},
@@ -245,7 +245,7 @@ constexpr Shape kShapes[] = {
     {"SchedulingWindow", "queues: [QueueScheduling], window: text"},
     {"SchedulingStats", "+SchedulingWindow, stats: SchedulingWindow, strategy: text"},
     {"TenantLimits", "max_queue_depth?: integer|null, max_concurrency?: integer|null, reason?: text, limits?: TenantLimits"},
-    {"TenantShare", "tenant_id?: text, limits?: TenantLimits, fairness_weight?: integer|null, priority_boost?: number|null"},
+    {"TenantShare", "tenant_id?: text, id?: text, limits?: TenantLimits|null, fairness_weight?: integer|null, priority_boost?: number|null"},
     {"SetTenantLimits", "max_queue_depth?: integer, max_concurrency?: integer"},
     {"TenantThroughput", "processed_per_minute: integer, enqueued_per_minute: integer"},
     {"TenantJobs", "+JobCounts, completed_24h: integer, failed_24h: integer"},
@@ -255,7 +255,7 @@ constexpr Shape kShapes[] = {
     {"TenantLimitUse", "limit: integer, current: integer"},
     {"TenantLimitUses", "max_queue_depth?: TenantLimitUse, max_concurrency?: TenantLimitUse"},
     {"FairShare", "weight: integer, effective_share: number, actual_share: number"},
-    {"TenantStats", "+TenantNumbers, limits?: TenantLimitUses, fairness: FairShare"},
+    {"TenantStats", "+TenantNumbers, limits?: TenantLimitUses, fairness?: FairShare"},
     {"RemovedTenant", "tenant_id: text, deleted: boolean, jobs_kept: integer"},
     {"TenantPage", "items: [Tenant], pagination: Page"},
     {"JobPage", "items: [Job], pagination: Page"},

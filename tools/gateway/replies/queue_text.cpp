@@ -204,10 +204,19 @@ void NewSettings::join_pressure() {
 
 void NewSettings::read_limit(const Body& body) {
   const auto inner = body.object("rate_limit");
-  if (!inner) return;
-  // Either {"limit","period"}, or all that a limit can say.
-  const std::string given(*body.raw("rate_limit"));
-  const std::string rules = inner->raw("limit") ? member_text("rate", given) : given;
+  if (!inner) {  // null
+    rule().rate = rule().throttle = 0;
+    return;
+  }
+  // Either {"limit","period"} with what a limit has beside a rate, or all that a limit can say.
+  std::string rate = "{}", rules = "{}";
+  const bool named = !inner->raw("limit");
+  for (const json::Member& member : inner->members()) {
+    const bool beside = named || member.name == "throttle" || member.name == "on_limit";
+    std::string& into = beside ? rules : rate;
+    into = joined(into, member_text(member.name, member.value));
+  }
+  if (!named) rules = joined(rules, member_text("rate", rate));
   RateLimit said = must(parse_limit(rules, true)).limit;
   keep_unnamed_rules(said, rule(), Body(rules, "rate_limit."));
   limit = said;
@@ -241,11 +250,18 @@ void NewSettings::read(const Body& body) {
 void configure_queue(Desk& desk, const std::string& name, std::string_view settings) {
   const Body body(settings, "");
   NewSettings wanted;
-  if (const auto there = desk.observer.limit("queue:" + name)) wanted.limit = there->limit;
+  const std::string key = "queue:" + name;
+  const auto there = desk.observer.limit(key);
+  if (there) wanted.limit = there->limit;
   wanted.read(body);
   if (wanted.pressure != "{}") wanted.join_pressure();
   must(desk.admin.set_queue(name, must(parse_queue_settings(wanted.own))));
-  if (wanted.limited) must(desk.admin.set_limit("queue:" + name, *wanted.limit));
+  if (!wanted.limited) return;
+  const RateLimit& limit = *wanted.limit;
+  if (limit.concurrency || limit.rate != 0 || limit.throttle != 0)
+    must(desk.admin.set_limit(key, limit, there ? there->expires_at_ms : 0));
+  else if (there)
+    must(desk.admin.clear_limit(key));
 }
 
 }  // namespace ojs_shm::gateway

@@ -129,22 +129,24 @@ void write_share(json::ObjectWriter& writer, const Share& share, bool in_use) {
 /// Those whose jobs are there and those for whom something is set, by name.
 std::map<std::string, Tally> all_tallies(Desk& desk) {
   std::map<std::string, Tally> tallies;
-  const auto of = [&](std::string_view name) -> Tally& {
-    std::string tenant(without_prefix(name));
-    Tally& tally = tallies[tenant];
-    tally.tenant = std::move(tenant);
+  const auto tally_for = [&](std::string_view tenant) -> Tally& {
+    Tally& tally = tallies[std::string(tenant)];
+    tally.tenant = std::string(tenant);
     return tally;
   };
   const std::uint64_t now_ms = desk.now_ms();
   for (const JobInfo& job : desk.observer.list({}))
     if (const std::string tenant = tenant_of(job.extra); !tenant.empty())
-      of(tenant).add(job, now_ms);
+      tally_for(tenant).add(job, now_ms);
   for (const QueueInfo& queue : desk.observer.queues()) {
-    for (const TenantBound& each : queue.tenant_bounds) of(each.tenant);
-    for (const auto& [name, weight] : queue.tenant_fairness.weights) of(name);
+    for (const TenantBound& each : queue.tenant_bounds) tally_for(each.tenant);
+    for (const auto& [name, weight] : queue.tenant_fairness.weights)
+      tally_for(without_prefix(name));
   }
   for (const LimitInfo& limit : desk.observer.limits())
-    if (limit.by_operator && limit.key.starts_with("tenant:")) of(limit.key);
+    if (const std::string_view tenant = without_prefix(limit.key);
+        limit.by_operator && tenant != limit.key && is_tenant(tenant))
+      tally_for(tenant);
   return tallies;
 }
 
@@ -202,17 +204,20 @@ Reply list(Desk& desk, const Request& request) {
   return ok(Page::of(request).list(sorted, tenant_text));
 }
 
-Reply shown(Desk& desk, const std::string& tenant, bool in_use) {
+Reply shown(Desk& desk, const Request& request, bool in_use) {
+  const std::string& tenant = named_tenant(request);
+  const bool asks_for_all = request.header("x-ojs-tenant").empty();
   const Tally tally = tally_of(desk, tenant);
   return ok(joined(tenant_text(tally), object([&](json::ObjectWriter& writer) {
                      write_share(writer, share_of(desk, tally), in_use);
-                     if (in_use) write_fairness(desk, writer, tenant);
+                     // Of the others' weights and work a tenant is told nothing.
+                     if (in_use && asks_for_all) write_fairness(desk, writer, tenant);
                    })));
 }
 
-Reply get(Desk& desk, const Request& request) { return shown(desk, named_tenant(request), false); }
+Reply get(Desk& desk, const Request& request) { return shown(desk, request, false); }
 
-Reply stats(Desk& desk, const Request& request) { return shown(desk, named_tenant(request), true); }
+Reply stats(Desk& desk, const Request& request) { return shown(desk, request, true); }
 
 /// What a request sets: a missing member stays as it is, null takes it away.
 struct Change {
@@ -253,6 +258,7 @@ Change read_change(const Body& body, const std::string& tenant) {
       if (body.text(member.name).value_or(tenant) != tenant)
         throw invalid_request(member.name + " is not the tenant of the path", member.name);
     } else if (member.name != "priority_boost" || body.number(member.name).value_or(0) != 0) {
+      // A boost of 0 is none, and that there is here.
       throw unsupported("a tenant has limits and a fairness_weight here, and no " +
                         member.name.substr(0, 64));
     }
@@ -273,7 +279,7 @@ QueueSettings with_share(const QueueInfo& queue, const std::string& tenant, cons
     std::erase_if(bounds,
                   [](const TenantBound& each) { return !each.max_depth && !each.max_size_bytes; });
   }
-  if (change.sets_weight) {
+  if (change.sets_weight && queue.tenant_fairness.enabled) {
     auto& weights = settings.tenant_fairness.emplace(queue.tenant_fairness).weights;
     std::erase_if(weights, [&](const auto& each) { return names_tenant(each.first, tenant); });
     if (change.weight) weights.emplace_back(tenant, *change.weight);
@@ -295,11 +301,11 @@ void set_concurrency(Desk& desk, const std::string& tenant, const Change& change
   desk.hall.jobs_came();
 }
 
-/// In each queue that there is; where there is none, in the one that jobs go to by themselves. A weight
-/// holds in those that are fair.
+/// In each queue that there is, a weight in those that are fair; a bound where there is none, in the one
+/// that jobs go to by themselves.
 void set_in_queues(Desk& desk, const std::string& tenant, const Change& change) {
   std::vector<QueueInfo> queues = desk.observer.queues();
-  if (queues.empty()) queues.emplace_back().name = "default";
+  if (queues.empty() && change.sets_depth) queues.emplace_back().name = "default";
   for (const QueueInfo& queue : queues)
     must(desk.admin.set_queue(queue.name, with_share(queue, tenant, change)));
 }

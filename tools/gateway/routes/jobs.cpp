@@ -3,6 +3,8 @@
 // One job by its id: look, cancel, activate, change its priority, wait for its result.
 #include <spdlog/fmt/fmt.h>
 
+#include <boost/beast/core/string.hpp>
+
 #include <optional>
 #include <set>
 
@@ -133,8 +135,9 @@ constexpr std::chrono::milliseconds kLook{50};
 /// ?wait=true&timeout=30: seconds, or a duration as a text. Nothing: not to wait.
 std::optional<std::chrono::milliseconds> wanted_wait(const Request& request) {
   const std::string* wait = request.asked("wait");
-  if (wait == nullptr || *wait == "false" || *wait == "0") return {};
-  if (*wait != "true" && *wait != "1" && !wait->empty())
+  const auto says = [&](std::string_view word) { return boost::beast::iequals(*wait, word); };
+  if (wait == nullptr || says("false") || says("0")) return {};
+  if (!says("true") && !says("1") && !wait->empty())
     throw invalid_request("wait must be true or false", "wait");
   const std::string* timeout = request.asked("timeout");
   if (timeout == nullptr) return std::chrono::seconds(30);

@@ -103,11 +103,11 @@ Reply get(Desk& desk, const Request& request) {
 Reply put(Desk& desk, const Request& request) {
   const Body body(request);
   JobLimit limit = must(parse_limit(body.object(), true));
-  if (const auto there = desk.observer.limit(key_of(request))) {
+  const auto there = desk.observer.limit(key_of(request));
+  if (there && request.path.ends_with("/override")) {  // ojs-rate-limiting 10.2
     keep_unnamed_rules(limit.limit, there->limit, body);
     const auto ends = [](const json::Member& member) { return member.name == "expires_at"; };
-    if (request.path.ends_with("/override") && std::ranges::none_of(body.members(), ends))
-      limit.expires_at_ms = there->expires_at_ms;
+    if (std::ranges::none_of(body.members(), ends)) limit.expires_at_ms = there->expires_at_ms;
   }
   must(desk.admin.set_limit(key_of(request), limit.limit, limit.expires_at_ms));
   desk.hall.jobs_came();

@@ -98,8 +98,14 @@ void admit_coding(const Request& request) {
 }
 
 /// Source: ojs-extension-lifecycle 8.3.
-void admit_extensions(std::string_view required) {
-  while (!required.empty()) {
+void admit_extensions(const Request& request) {
+  std::string_view required;
+  for (auto line = request.headers.begin(); !required.empty() || line != request.headers.end();) {
+    if (required.empty()) {
+      if (line->first == "ojs-requires-extension") required = line->second;
+      ++line;
+      continue;
+    }
     const std::string_view uri = trimmed(cut(required, ','));
     if (uri.empty() || offers_extension(uri)) continue;
     Fault fault{.status = 422, .code = "EXTENSION_NOT_SUPPORTED"};
@@ -189,7 +195,7 @@ void admit(const Request& request, const Route& route, const Tokens& tokens) {
   if (!version.empty() && version != "1" && !version.starts_with("1."))
     throw unsupported(
         fmt::format("OJS-Version {} is not spoken here; 1.0 is", version.substr(0, 32)));
-  admit_extensions(request.header("ojs-requires-extension"));
+  admit_extensions(request);
   if (request.body.empty()) return;
   admit_coding(request);
   std::string_view rest = request.header("content-type");

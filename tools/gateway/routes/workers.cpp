@@ -326,7 +326,7 @@ WorkerReport report_of(Desk& desk, const Body& body, const std::string& worker) 
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
   report.pid = body.whole("pid", 0, kMost);
   report.concurrency = body.whole("concurrency", 0, kMost);
-  if (body.raw("labels") || body.raw("metadata")) {
+  if (body.raw("labels")) {
     const auto known = desk.observer.registered_worker(worker);
     report.labels = labels_with_turns(body, known ? known->labels : "");
   }

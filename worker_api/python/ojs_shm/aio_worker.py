@@ -65,7 +65,7 @@ class AsyncWorker(Registry):
         quiet() and SIGCONT resume().
 
         Then nothing more is fetched and running handlers finish; what still runs after the grace time is cancelled
-        and given back for other workers to run, and TimedOut is raised. A worker runs once.
+        and given back for other workers to run, and TimedOut is raised, unless run() was cancelled. A worker runs once.
         """
         if self._began:
             raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
