@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job's life over HTTP."""
 
+import contextlib
+
 from gateways import OnGateway, eventually
 
 
@@ -62,6 +64,12 @@ class Jobs(OnGateway):
             self.call("GET", "queues", expect=200, headers={"OJS-Requires-Extension": uri})
         error = self.call("GET", "queues", expect=422, headers={"OJS-Requires-Extension": f"{uri}, urn:ojs:ext:none"}).error
         self.assertEqual((error["code"], error["extension"]), ("EXTENSION_NOT_SUPPORTED", "urn:ojs:ext:none"))
+        with contextlib.closing(self.up.connection()) as spoken:  # on two lines
+            spoken.putrequest("GET", "/ojs/v1/queues")
+            for required in (uri, "urn:ojs:ext:none"):
+                spoken.putheader("OJS-Requires-Extension", required)
+            spoken.endheaders()
+            self.assertEqual(spoken.getresponse().status, 422)
         error = self.call("GET", "queues", expect=422, headers={"OJS-Version": "2.0"}).error
         self.assertEqual(error["code"], "unsupported")
 

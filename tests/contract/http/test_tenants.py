@@ -66,6 +66,8 @@ class Jobs(OnGateway):
     def test_a_tenants_limits_hold_also_where_there_is_no_queue_yet(self):
         tenant = "fresh"
         with Up("--test-hooks") as up:
+            self.assertEqual(up.call("PUT", f"admin/tenants/{tenant}", {"fairness_weight": 3}).status, 200)
+            self.assertEqual(up.call("GET", "queues").json["queues"], [], "a weight makes no queue")
             put = up.call("PUT", f"admin/tenants/{tenant}", {"limits": {"max_queue_depth": 2, "max_concurrency": 1}})
             self.assertEqual((put.status, put.json["limits"]), (200, {"max_queue_depth": 2, "max_concurrency": 1}))
             job, header = {"type": "a.b", "args": []}, {"X-OJS-Tenant": tenant}
@@ -77,6 +79,13 @@ class Jobs(OnGateway):
             put = up.call("PUT", f"admin/tenants/{tenant}/limits", {"max_concurrency": None})
             self.assertEqual((put.status, put.json["limits"]), (200, {"max_queue_depth": 2}))
             self.assertEqual(up.call("GET", f"rate-limits/tenant:{tenant}").json["concurrency"], {"active": 1})
+
+    def test_a_tenant_whose_name_begins_with_tenant_is_itself(self):
+        for tenant in ("xy", "tenant:xy", "tenant:xy"):
+            self.put_job(headers={"X-OJS-Tenant": tenant})
+        for tenant, jobs in (("xy", 1), ("tenant:xy", 2)):
+            listed = self.call("GET", "admin/tenants", expect=200, headers={"X-OJS-Tenant": tenant}).json["items"]
+            self.assertEqual([(one["tenant_id"], one["total_jobs"]) for one in listed], [(tenant, jobs)])
 
     def test_a_tenant_ends_no_jobs_of_another_and_changes_not_its_limits(self):
         self.put_job(headers={"X-OJS-Tenant": "ta"})

@@ -93,13 +93,13 @@ class Jobs(OnGateway):
             with contextlib.suppress(http.client.BadStatusLine, ConnectionError):
                 answer = http.client.HTTPResponse(spoken.sock)
                 answer.begin()
-                return answer.status, json.loads(answer.read())["error"]
+                return answer.status, answer.getheader("Retry-After"), json.loads(answer.read())["error"]
         return None
 
     def test_a_wait_that_the_gateways_end_cuts_off_is_no_result(self):
         answers = filter(None, (self.answered_by_a_gateway_that_ends() for _ in range(10)))
-        status, error = next(answers)
-        self.assertEqual((status, error["retryable"]), (503, True))
+        status, when, error = next(answers)
+        self.assertEqual((status, when, error["retryable"]), (503, "1", True))
         self.assertIn("available", error["message"])
 
     def test_whoever_waits_for_a_result_hears_of_the_end(self):

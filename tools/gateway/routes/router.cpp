@@ -99,20 +99,17 @@ void admit_coding(const Request& request) {
 
 /// Source: ojs-extension-lifecycle 8.3.
 void admit_extensions(const Request& request) {
-  std::string_view required;
-  for (auto line = request.headers.begin(); !required.empty() || line != request.headers.end();) {
-    if (required.empty()) {
-      if (line->first == "ojs-requires-extension") required = line->second;
-      ++line;
-      continue;
+  for (const auto& [name, value] : request.headers) {
+    if (name != "ojs-requires-extension") continue;
+    for (std::string_view rest = value; !rest.empty();) {
+      const std::string_view uri = trimmed(cut(rest, ','));
+      if (uri.empty() || offers_extension(uri)) continue;
+      Fault fault{.status = 422, .code = "EXTENSION_NOT_SUPPORTED"};
+      fault.message = fmt::format("the extension {} is not offered here", uri.substr(0, 128));
+      fault.members.emplace_back("extension", quoted(uri.substr(0, 128)));
+      fault.hint = "GET /ojs/manifest names the extensions.";
+      throw fault;
     }
-    const std::string_view uri = trimmed(cut(required, ','));
-    if (uri.empty() || offers_extension(uri)) continue;
-    Fault fault{.status = 422, .code = "EXTENSION_NOT_SUPPORTED"};
-    fault.message = fmt::format("the extension {} is not offered here", uri.substr(0, 128));
-    fault.members.emplace_back("extension", quoted(uri.substr(0, 128)));
-    fault.hint = "GET /ojs/manifest names the extensions.";
-    throw fault;
   }
 }
 
