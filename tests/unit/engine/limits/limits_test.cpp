@@ -47,9 +47,9 @@ TEST_F(Limits, PRI_T21_QO_20_those_held_back_are_let_go_by_priority_and_then_in_
   const std::string d = put("k", 1, 3);  // born into the lot
   std::size_t at_work = 0;
   for (const std::string& expected : {a, b1, b2, c, d}) {
+    const std::string plain = s.put(3);  // who is let go keeps its priority, and its place
     ack(at_work);
     at_work = held.size();
-    const std::string plain = s.put(3);  // who is let go keeps its priority
     EXPECT_EQ(hold(), expected);
     EXPECT_EQ(hold(), plain);
     EXPECT_EQ(hold(), "");
