@@ -118,7 +118,7 @@ Server::Server(Hall& hall, Certificate& certificate)
     });
   };
   hall_.watchers_came = [this] { asio::post(back_context_, [this] { take_stats(); }); };
-  asio::post(back_context_, [this] { take_stats(); });
+  take_stats();  // before the first request: what happened is counted from here
   hall_.started_at_ms = back_desk_.now_ms();
 }
 
