@@ -75,8 +75,10 @@ void write_steps(ObjectWriter& out, const WorkflowStep& whole) {
 
 void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index) {
   if (step.callback.empty()) out.number("index", static_cast<std::int64_t>(index));
-  if (!step.name.empty() || !step.job_id.empty())
-    out.text("id", step.name.empty() ? step.job_id : step.name);
+  if (step.callback.empty() || !step.name.empty() || !step.job_id.empty())
+    out.text("id", !step.name.empty()     ? step.name
+                   : !step.job_id.empty() ? step.job_id
+                                          : "step-" + std::to_string(index));
   if (!step.name.empty()) out.text("name", step.name);
   const bool job = step.kind == WorkflowKind::kJob;
   out.text("type", job ? std::string_view(step.type) : workflow_kind_name(step.kind));
@@ -136,8 +138,8 @@ std::string print_workflow(const WorkflowInfo& workflow) {
   const WorkflowStep& root = workflow.root;
   writer.text("id", workflow.id);
   writer.text("name", root.name);
-  writer.text("type",
-              root.kind == WorkflowKind::kGraph ? "workflow" : workflow_kind_name(root.kind));
+  // One of steps that name what they depend on has no type. Source: ojs-workflows 3.1.
+  if (root.kind != WorkflowKind::kGraph) writer.text("type", workflow_kind_name(root.kind));
   writer.text("state", workflow_state_name(workflow.state));
   if (!workflow.tenant.empty()) writer.text("tenant_id", workflow.tenant);
   std::int64_t total = 0, completed = 0;

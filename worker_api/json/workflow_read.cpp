@@ -28,6 +28,27 @@ constexpr std::string_view kMembers[] = {
     "chain",    "group", "batch", "depends_on", "callback_type", "workflow"};
 constexpr std::size_t kOfSteps = 3;
 
+/// What of a whole's `options` is not a default of its jobs by itself.
+constexpr std::string_view kNoDefaults[] = {"type",     "id",      "args",        "queue",
+                                            "priority", "options", "specversion", "workflow"};
+/// Names of one thing: a job that says it by any of them has said it.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"retry_policy", "retry"}, {"max_attempts", "retry"},
+    {"timeout_ms", "timeout"}, {"visibility_timeout_ms", "visibility_timeout"},
+    {"metadata", "meta"},      {"delay_until", "scheduled_at"}};
+
+std::string_view subject_of(std::string_view name) {
+  for (const auto& [other, subject] : kOtherNames)
+    if (name == other) return subject;
+  return name;
+}
+
+bool says(const Members& members, std::string_view subject) {
+  return std::ranges::any_of(members, [subject](const Member& member) {
+    return subject_of(member.name) == subject && json::kind_of(member.value) != Kind::kNull;
+  });
+}
+
 bool is_of_parts(std::string_view name) {
   const auto parts = std::span(kMembers).first(std::size(kMembers) - kOfSteps);
   return std::ranges::find(parts, name) != parts.end();
@@ -134,9 +155,12 @@ class WorkflowReader {
     spec.kind = *kind_by_name(name);
     const std::string place = path + "." + std::string(name);
     if (json::kind_of(value) == Kind::kArray) {
+      const Members outer = defaults_;
       note_unknown(around, path);
       read_common(around, path, spec);
-      return read_steps(value, place, spec);
+      read_steps(value, place, spec);
+      defaults_ = outer;
+      return;
     }
     if (json::kind_of(value) != Kind::kObject)
       return complain(place, std::string(name) + " must be an array of jobs");
@@ -163,8 +187,16 @@ class WorkflowReader {
     }
     read_inherited(members, path, spec);
     const Member* options = find(members, "options");
-    if (options != nullptr && json::kind_of(options->value) == Kind::kObject)
-      read_inherited(json::members_of(options->value), path + ".options", spec);
+    if (options == nullptr || json::kind_of(options->value) != Kind::kObject) return;
+    const Members inner = json::members_of(options->value);
+    read_inherited(inner, path + ".options", spec);
+    std::erase_if(defaults_,
+                  [&](const Member& each) { return says(inner, subject_of(each.name)); });
+    const auto of_jobs = envelope_members();
+    for (const Member& option : inner)
+      if (std::ranges::find(of_jobs, option.name) != of_jobs.end() &&
+          std::ranges::find(kNoDefaults, option.name) == std::end(kNoDefaults))
+        defaults_.push_back(option);
   }
 
   void read_inherited(const Members& members, const std::string& path, WorkflowSpec& spec) {
@@ -188,6 +220,7 @@ class WorkflowReader {
   }
 
   void read_parts(const Members& members, const std::string& path, WorkflowSpec& spec) {
+    const Members outer = defaults_;
     note_unknown(members, path);
     read_common(members, path, spec);
     const bool in_order = spec.kind == WorkflowKind::kChain || spec.kind == WorkflowKind::kGraph;
@@ -202,6 +235,7 @@ class WorkflowReader {
     read_steps(parts->value, path + "." + name, spec);
     if (spec.kind == WorkflowKind::kBatch) read_callbacks(members, path, spec);
     if (spec.kind == WorkflowKind::kGraph) complete_graph(spec);
+    defaults_ = outer;
   }
 
   void read_steps(std::string_view array, const std::string& path, WorkflowSpec& spec) {
@@ -262,6 +296,7 @@ class WorkflowReader {
   void read_job(const Members& members, const std::string& path, WorkflowSpec& spec) {
     std::string envelope;
     json::ObjectWriter writer(envelope);
+    Members own;  // of its options
     bool has_queue = false;
     for (const Member& member : members) {
       if (member.name == "id" || member.name == "name") {
@@ -270,16 +305,14 @@ class WorkflowReader {
       } else if (member.name == "depends_on") {
         read_depends_on(member.value, path, spec);
       } else if (member.name == "options" && json::kind_of(member.value) == Kind::kObject) {
-        json::ObjectWriter options(writer.open("options"));
         for (const Member& option : json::members_of(member.value)) {
           if (option.name == "callback_type") {
             read_condition(option.value, path + ".options.callback_type", spec);
             continue;
           }
           has_queue = has_queue || (option.name == "queue" && !is_null(option));
-          options.value(option.name, option.value);
+          own.push_back(option);
         }
-        options.close();
       } else if (member.name == "callback_type") {
         read_condition(member.value, path + ".callback_type", spec);
       } else if (member.name != "workflow") {
@@ -287,6 +320,7 @@ class WorkflowReader {
         writer.value(member.name, member.value);
       }
     }
+    write_options(writer, members, own);
     writer.close();
     auto read = parse_envelope(envelope, now_ms_);
     if (!read) {
@@ -305,6 +339,18 @@ class WorkflowReader {
     spec.kind = WorkflowKind::kJob;
     spec.job = kept.spec();
     if (!has_queue) spec.job.queue = {};
+  }
+
+  /// The job's own, and those of the wholes around it of which it says nothing.
+  void write_options(json::ObjectWriter& writer, const Members& members, const Members& own) {
+    if (own.empty() && defaults_.empty()) return;
+    json::ObjectWriter options(writer.open("options"));
+    for (const Member& option : own) options.value(option.name, option.value);
+    for (const Member& option : defaults_)
+      if (const std::string_view subject = subject_of(option.name);
+          !says(members, subject) && !says(own, subject))
+        options.value(option.name, option.value);
+    options.close();
   }
 
   static bool is_null(const Member& member) { return json::kind_of(member.value) == Kind::kNull; }
@@ -348,6 +394,8 @@ class WorkflowReader {
   std::uint64_t now_ms_;
   std::size_t depth_ = 0;
   std::vector<const WorkflowSpec*> callbacks_;
+  /// What `options` of the wholes around a job say for it. Source: ojs-http-binding 14.1.
+  Members defaults_;
 };
 
 Result<WorkflowText> read(std::string_view text, std::uint64_t now_ms,
