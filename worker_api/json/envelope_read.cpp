@@ -18,6 +18,7 @@
 #include "worker_api/json/result_ttl.hpp"
 #include "worker_api/json/time_text.hpp"
 #include "worker_api/json/timeout_fields.hpp"
+#include "worker_api/json/unique_key.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 
 namespace ojs_shm {
@@ -220,7 +221,11 @@ class EnvelopeReader {
     // Unix time 0 would mean that nothing was said; whatever lies before it is past as well.
     const std::uint64_t unix_ms = parsed.ms < 1 ? 1 : static_cast<std::uint64_t>(parsed.ms);
     settle(slot, std::optional(unix_ms), member.name, complaint_);
-    const bool prints_alike = written->starts_with('+') || *written == print_timestamp(unix_ms);
+    // A lower-case T or Z and a leap second, which RFC 3339 has, no strict reader takes: they go
+    // back as the time that they mean.
+    const bool prints_alike = written->starts_with('+') || *written == print_timestamp(unix_ms) ||
+                              written->find_first_of("tz") != std::string::npos ||
+                              written->find(":60") != std::string::npos;
     if (!said_before && !prints_alike) kept_.add(name, member.value, complaint_);
   }
 
@@ -260,7 +265,9 @@ class EnvelopeReader {
   }
 
   void take_unique(const Member& member) {
-    if (keep_object(member)) unique_ = member.value;
+    if (!is_object(member)) return;
+    unique_ = member.value;
+    kept_.add(member.name, json::usual_unique(member.value), complaint_);
   }
   void take_rate_limit(const Member& member) {
     wants_rate_limit_ = keep_object(member);

@@ -13,8 +13,9 @@ constexpr std::int64_t kLongestS = 3'153'600'000;  // a hundred years
 
 }  // namespace
 
-// What was said in seconds goes back as it was sent: some clients read `timeout` of a reply as
-// milliseconds, so the others do not get it.
+// What was said in whole seconds goes back as it was sent: some clients read `timeout` of a reply as
+// milliseconds, so the others do not get it. A fraction or a duration goes back in milliseconds
+// alone, since clients of a strict type read no other `timeout` than an integer.
 bool TimeoutFields::take(const Member& member, Complaint& complaint) {
   const auto& [name, value] = member;
   if (name == "timeout_ms" || name == "visibility_timeout_ms") {
@@ -25,7 +26,7 @@ bool TimeoutFields::take(const Member& member, Complaint& complaint) {
   if (name == "timeout" || name == "visibility_timeout") {
     settle(name == "timeout" ? timeout_ms_ : lease_ms_, seconds_or_duration(name, value, complaint),
            name, complaint);
-    return true;
+    return integer_of(value).has_value();
   }
   if (name == "enqueue_ttl") take_seconds(member, 1, kLongestS, enqueue_ttl_s_, complaint);
   if (name == "total_timeout") take_seconds(member, 1, kLongestS, total_timeout_s_, complaint);

@@ -21,6 +21,9 @@ namespace ojs_shm {
 namespace json {
 namespace {
 
+/// What some clients say instead of "ignore".
+constexpr std::string_view kUseExisting = "use_existing";
+
 std::vector<std::string> texts_in(std::string_view member, std::string_view value,
                                   Complaint& complaint) {
   std::vector<std::string> texts;
@@ -90,7 +93,7 @@ std::uint8_t read_states(std::string_view value, Complaint& complaint) {
 
 OnConflict read_conflict(std::string_view value, Complaint& complaint) {
   const std::string name = text("unique.on_conflict", value, complaint).value_or("reject");
-  if (name == "use_existing") return OnConflict::kIgnore;
+  if (name == kUseExisting) return OnConflict::kIgnore;
   for (const OnConflict conflict : {OnConflict::kReject, OnConflict::kIgnore, OnConflict::kReplace,
                                     OnConflict::kReplaceExceptSchedule})
     if (name == name_of(conflict)) return conflict;
@@ -100,6 +103,19 @@ OnConflict read_conflict(std::string_view value, Complaint& complaint) {
 }
 
 }  // namespace
+
+std::string usual_unique(std::string_view object) {
+  if (object.find(kUseExisting) == std::string_view::npos) return std::string(object);
+  std::string out;
+  ObjectWriter writer(out);
+  for (const Member& member : members_of(object))
+    if (member.name == "on_conflict" && string_of(member.value) == kUseExisting)
+      writer.text(member.name, name_of(OnConflict::kIgnore));
+    else
+      writer.value(member.name, member.value);
+  writer.close();
+  return out;
+}
 
 UniquePolicy read_unique(std::string_view object, Complaint& complaint) {
   UniquePolicy policy;
@@ -217,7 +233,7 @@ Result<std::string> chosen_args(std::string_view args, const UniquePolicy& polic
     std::vector<std::string_view> values;
     for (const json::Member& member : all)
       if (member.name == key) values.push_back(member.value);
-    if (values.empty() && policy.missing_keys_count) continue;
+    if (values.empty() && policy.missing_keys_count) values.push_back("null");
     if (values.empty())
       return invalid("unique.args_keys", "names '" + key + "', which no object in args has");
     std::string value;

@@ -19,6 +19,9 @@ namespace json {
 /// A policy as an envelope has it, in all its spellings.
 UniquePolicy read_unique(std::string_view object, Complaint& complaint);
 
+/// The same object with `on_conflict` as ojs-unique-jobs spells it, for clients that read no other.
+std::string usual_unique(std::string_view object);
+
 }  // namespace json
 
 /// "reject", "ignore", "replace", "replace_except_schedule".

@@ -31,7 +31,8 @@ class Jobs(OnGateway):
         for name in ("deduplicated", "re_enqueued_at", "activated_at", "unique_key"):
             self.assertNotIn(name, read.json["job"])
         activated = self.call("POST", f"jobs/{job['id']}/activate", expect=200)
-        self.assertEqual(activated.body.count(b'"activated_at"'), 1)
+        self.assertEqual(activated.body.count(b'"activated_at"'), 2, "one in the job, and one at the top")
+        self.assertNotIn(b'"activated_at":"y"', activated.body)
 
     def test_a_pending_job_is_activated(self):
         job = self.put_job(pending=True)

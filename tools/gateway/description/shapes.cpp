@@ -40,20 +40,19 @@ constexpr Shape kShapes[] = {
                "grace_period?: integer|null, heartbeat_timeout?: integer|null, schema?: text|null, options?: object|null, "
                "workflow?: object|null, ..."},
     {"JobName", "id: text, type: text"},
-    {"Enqueued", "job: Job|JobName, deduplicated?: boolean, workflow?: Workflow"},
+    {"Enqueued", "job: Job|JobName, id?: text, type?: text, state?: text, deduplicated?: boolean, workflow?: Workflow"},
     {"NewJobs", "jobs: [NewJob]"},
     {"EnqueuedJobs", "jobs: [Job|JobName], count: integer"},
     {"ManyNewJobs", "jobs: [object], atomicity?: 'partial'|'atomic', idempotency_key?: text"},
     {"BulkEnqueued", "total: integer, succeeded: integer, failed: integer, items: [BulkEnqueuedItem]"},
     {"BulkEnqueuedItem", "index: integer, status: 'created'|'duplicate'|'failed', job?: Job|JobName, error?: object"},
     {"ChosenJobs", "job_ids?: [text], filter?: JobChoice, atomicity?: 'partial', idempotency_key?: text"},
-    {"JobChoice", "type?: text, queue?: text, state?: [text], enqueued_before?: time, enqueued_after?: time, "
+    {"JobChoice", "type?: text, queue?: text, state?: [text]|text, enqueued_before?: time, enqueued_after?: time, "
                   "priority?: integer, meta?: object"},
     {"BulkChanged", "total_matched: integer, cancelled?: integer, retried?: integer, deleted?: integer, "
                     "skipped: integer, items: [BulkChangedItem]"},
     {"BulkChangedItem", "index: integer, job_id: text, status: 'cancelled'|'retried'|'deleted'|'skipped', reason?: text, "
                         "error?: object"},
-    {"OneJob", "job: Job"},
     {"ShownJob", "job: Job, +Job"},
     {"JobChange", "priority: integer"},
     {"ChangedJob", "id: text, priority: integer, previous_priority: integer"},
@@ -71,7 +70,7 @@ constexpr Shape kShapes[] = {
     {"WorkerProgress", "job_id: text, +ProgressReport, worker_id?: text"},
 
     // Workers
-    {"Fetch", "queues: [text], worker_id?: text, pool?: text, count?: integer, "
+    {"Fetch", "queues: [text], worker_id?: text, pool?: text, count?: integer, batch_size?: integer, "
               "visibility_timeout_ms?: integer|text, wait_ms?: integer|text, "
               "strategy?: 'strict'|'weighted'|'round-robin', weights?: {integer}"},
     {"FetchedJobs", "jobs: [Job]"},
@@ -84,7 +83,7 @@ constexpr Shape kShapes[] = {
                 "rate_limit_until?: time"},
     {"Nacked", "id: text, job_id: text, state: JobState, attempt: integer, max_attempts: integer, "
                "next_attempt_at?: time, next_retry_at?: time, retry_delay_ms?: integer, discarded_at?: time, completed_at?: time"},
-    {"Heartbeat", "worker_id: text, active_jobs?: [text]|integer, active_job_ids?: [text], job_id?: text, "
+    {"Heartbeat", "worker_id?: text, active_jobs?: [text]|integer, active_job_ids?: [text], job_id?: text, job_ids?: [text], "
                   "visibility_timeout_ms?: integer|text, shutdown?: boolean, pool?: text, "
                   "state?: 'running'|'quiet'|'terminate'|'drain'|'draining'|'shutting_down', "
                   "hostname?: text, version?: text, queues?: [text], pid?: integer, concurrency?: integer, "
@@ -168,11 +167,11 @@ constexpr Shape kShapes[] = {
     {"RetentionRule", "max_age: text|null, max_count: integer|null, next_prune_at: time"},
     {"NewRetention", "max_age?: text|null, max_count?: integer|null, retention?: object, dead_letter?: object"},
     {"Retention", "retention: RetentionRule"},
-    {"ChosenDeadLetters", "queue?: text, type?: text, error_type?: text, since?: time, until?: time, older_than?: time"},
+    {"ChosenDeadLetters", "queue?: text, type?: text, error_type?: text, since?: time, until?: time, older_than?: text"},
     {"ConfirmedDeadLetters", "+ChosenDeadLetters, filter?: ChosenDeadLetters, confirm: boolean"},
     {"SomeDeadLetters", "+ChosenDeadLetters, filter?: ChosenDeadLetters, confirm?: boolean"},
     {"Retried", "retried: integer, matched: integer, skipped: integer"},
-    {"Dropped", "purged: integer, matched: integer, skipped: integer"},
+    {"Dropped", "purged: integer, deleted: integer, matched: integer, skipped: integer"},
     {"DeletedJob", "deleted: boolean, job_id: text"},
     {"DeadTimes", "created_at: time, discarded_at: time"},
     {"DeadJob", "+Job, metadata: DeadTimes"},
@@ -205,7 +204,7 @@ constexpr Shape kShapes[] = {
     {"WorkflowFailures", "failed_step_index?: integer, failed_job_ids?: [text], errors?: [WorkflowError]"},
     {"WorkflowMetadata", "+WorkflowTimes, +WorkflowFailures, job_count: integer, completed_count: integer, "
                          "failed_count: integer"},
-    {"Workflow", "id: text, name: text, type: text, state: 'running'|'completed'|'failed'|'cancelled', "
+    {"Workflow", "id: text, name: text, type?: text, state: 'running'|'completed'|'failed'|'cancelled', "
                  "tenant_id?: text, steps_total?: integer, steps_completed?: integer, jobs_total?: integer, "
                  "jobs_completed?: integer, steps?: [Step], jobs?: [Step], callbacks?: {Step}, "
                  "+WorkflowFailures, "
@@ -259,8 +258,8 @@ constexpr Shape kShapes[] = {
     {"RemovedTenant", "tenant_id: text, deleted: boolean, jobs_kept: integer"},
     {"TenantPage", "items: [Tenant], pagination: Page"},
     {"JobPage", "items: [Job], pagination: Page"},
-    {"NewSchema", "uri: text, type: text, version?: integer, schema: object"},
-    {"Schema", "uri: text, type: text, version: integer, schema?: object, created_at: time"},
+    {"NewSchema", "uri: text, type: text, version?: integer|text, schema: object"},
+    {"Schema", "uri: text, type: text, version: integer|text, schema?: object, created_at: time"},
     {"OneSchema", "schema: Schema"},
     {"SchemaList", "schemas: [Schema], total: integer, pagination: Slice"},
 
@@ -301,7 +300,7 @@ constexpr Shape kShapes[] = {
     // The gateway itself
     {"Health", "status: 'ok'|'degraded', version: text, uptime_seconds: integer, backend: BackendHealth, "
                "queues: QueueTotals, workers: WorkerTotals"},
-    {"BackendHealth", "type: 'shm', status: 'ok'|'degraded', latency_ms: number, error?: text"},
+    {"BackendHealth", "type: 'shm', status: 'ok'|'degraded', latency_ms: integer, error?: text"},
     {"QueueTotals", "total: integer, active: integer, paused: integer"},
     {"WorkerTotals", "total: integer, active: integer, connected: integer, stale: integer"},
     {"Ready", "status: 'ready'"},

@@ -14,7 +14,7 @@ namespace ojs_shm::gateway {
 
 Body::Body(const Request& request) {
   const std::string_view text = json::trim(request.body);
-  if (text.empty()) return;
+  if (text.empty() || text == "[]") return;  // PHP's object without members
   object_ = text;
   if (Status checked = json::check(text); !checked) throw fault_of(checked.error());
   if (json::kind_of(text) != json::Kind::kObject)

@@ -173,20 +173,22 @@ Envelope read_one_of_many(Desk& desk, const Request& request, std::string_view t
   return envelope;
 }
 
-void append_placed(std::string& out, Desk& desk, const Envelope& envelope, const Placed& placed) {
+std::string_view append_placed(std::string& out, Desk& desk, const Envelope& envelope,
+                               const Placed& placed) {
   const std::string_view id = placed.id.view();
   auto job = desk.observer.get(id);
   if (!placed.there) desk.hall.tape().jobs().note(id, envelope.type, envelope.extra);
-  if (job && (placed.there || waits_for_its_first_run(*job))) {
+  if (!placed.there && !(job && waits_for_its_first_run(*job)))
+    job = accepted(desk, envelope, id, std::move(job));
+  if (job) {
     append_job_text(out, desk, *job);
-  } else if (!placed.there) {
-    append_job_text(out, desk, accepted(desk, envelope, id, std::move(job)));
-  } else {
-    json::ObjectWriter writer(out);
-    writer.text("id", id);
-    writer.text("type", envelope.type);
-    writer.close();
+    return state_name(job->state);
   }
+  json::ObjectWriter writer(out);
+  writer.text("id", id);
+  writer.text("type", envelope.type);
+  writer.close();
+  return {};
 }
 
 [[gnu::noinline]] std::vector<Placed> put_at_once(Desk& desk, const std::vector<JobSpec>& specs,

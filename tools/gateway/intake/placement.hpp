@@ -35,7 +35,8 @@ boost::asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<Jo
                                                 std::span<const Envelope> envelopes,
                                                 std::chrono::milliseconds patience, Visit& visit,
                                                 std::span<const std::size_t> places = {});
-/// The job, as the reply to its enqueue has it.
-void append_placed(std::string& out, Desk& desk, const Envelope& envelope, const Placed& placed);
+/// The job, as the reply to its enqueue has it. Its state; empty: it is gone.
+std::string_view append_placed(std::string& out, Desk& desk, const Envelope& envelope,
+                               const Placed& placed);
 
 }  // namespace ojs_shm::gateway

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -12,8 +13,9 @@
 namespace ojs_shm::gateway {
 
 struct SchemaEntry {
-  std::string uri, type, schema;  ///< schema: JSON
-  std::int64_t version = 1;
+  std::string uri, type, schema;       ///< schema: JSON
+  std::string version = "1";           ///< JSON, as it was sent
+  std::array<std::uint64_t, 3> order;  ///< of versions: 1, "1" and "1.0.0" are one
   std::uint64_t created_at_ms = 0;
 };
 
@@ -41,7 +43,7 @@ class SchemaBook {
     const std::lock_guard lock(mutex_);
     std::optional<SchemaEntry> latest;
     for (const auto& [uri, entry] : entries_)
-      if (entry.type == type && (!latest || entry.version > latest->version)) latest = entry;
+      if (entry.type == type && (!latest || entry.order > latest->order)) latest = entry;
     return latest;
   }
   bool remove(std::string_view uri) {

@@ -56,7 +56,7 @@ const std::string& named_tenant(const Request& request) {
 }
 
 Reply job_reply(Desk& desk, const JobInfo& job) {
-  return ok("{\"job\":" + job_text(desk, job) + "}");
+  return ok(wrapped_and_flat("job", job_text(desk, job)));
 }
 
 Reply ok(std::string body) { return {.status = 200, .body = std::move(body)}; }

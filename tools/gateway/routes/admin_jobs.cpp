@@ -260,7 +260,7 @@ std::span<const Route> admin_job_routes() {
       {"POST", "/ojs/v1/admin/jobs/bulk/delete", Scope::kAdmin, &bulk_delete, {"ManyJobs", "BulkReport"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/tenants/{tenant}/jobs", Scope::kRead, &list_of_tenant, {"", "JobPage"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/jobs/{id}", Scope::kRead, &get, {"", "JobDetail"}},
-      {"POST", "/ojs/v1/admin/jobs/{id}/retry", Scope::kAdmin, &retry, {"", "OneJob"}},
+      {"POST", "/ojs/v1/admin/jobs/{id}/retry", Scope::kAdmin, &retry, {"", "ShownJob"}},
   };
   // clang-format on
   return kRoutes;

@@ -32,11 +32,14 @@ struct Change {
   std::function<Status(const std::string& id, State state)> act;
 };
 
+/// A list of them, or one by itself. Source: ojs-bulk-operations 6.1, ojs-admin-api 8.1.
 std::vector<State> states_of(const Body& filter, const Change& change) {
-  const auto names = filter.texts("state");
-  if (!names) return change.unless_said;
+  const auto given = filter.raw("state");
+  if (!given) return change.unless_said;
+  const auto one = json::string_of(*given);
+  const auto names = one ? std::vector{*one} : *filter.texts("state");
   std::vector<State> states;
-  for (const std::string& name : *names) {
+  for (const std::string& name : names) {
     const auto state = std::ranges::find(change.states, name, state_name);
     if (state == change.states.end())
       throw invalid_request(

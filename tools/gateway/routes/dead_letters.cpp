@@ -36,7 +36,8 @@ std::uint64_t moment(std::string_view name, const std::string& text) {
 }
 
 /// `since` and `until` are of when they were discarded. Source: ojs-dead-letter 6.2, 9.1.
-void choose(JobFilter& filter, std::string_view name, const std::string& value) {
+void choose(JobFilter& filter, std::string_view name, const std::string& value,
+            std::uint64_t now_ms) {
   if (name == "queue") filter.queue = value;
   if (name == "type") filter.type = value;
   if (name == "error_type") filter.error_type = value;
@@ -46,22 +47,27 @@ void choose(JobFilter& filter, std::string_view name, const std::string& value) 
   };
   if (name == "since") filter.ended_from_ms = std::max(filter.ended_from_ms, moment(name, value));
   if (name == "until") until(moment(name, value) + 1);
-  if (name == "older_than") until(moment(name, value));
+  if (name != "older_than") return;
+  const ParsedMs age = parse_duration(value);  // how long ago, or when (ojs-admin-api 11.3)
+  until(!age || age.ms < 0 ? moment(name, value)
+                           : now_ms - std::min(now_ms - 1, static_cast<std::uint64_t>(age.ms)));
 }
 
 /// Which dead letters a request is about, as far as its query says it.
-JobFilter wanted(const Request& request) {
+JobFilter wanted(Desk& desk, const Request& request) {
   JobFilter filter{.dead_letter = true};
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     filter.tenant = std::string(tenant);
   for (const std::string_view name : kChoosing)
-    if (const std::string* value = request.asked(std::string(name))) choose(filter, name, *value);
+    if (const std::string* value = request.asked(std::string(name)))
+      choose(filter, name, *value, desk.now_ms());
   return filter;
 }
 
 /// The oldest jobs first. A type may end with a star.
-JobPageRequest some(const Request& request, std::size_t offset, std::size_t limit) {
-  JobPageRequest some{.filter = wanted(request), .falls = false, .offset = offset, .limit = limit};
+JobPageRequest some(Desk& desk, const Request& request, std::size_t offset, std::size_t limit) {
+  JobPageRequest some{
+      .filter = wanted(desk, request), .falls = false, .offset = offset, .limit = limit};
   if (some.filter.type.ends_with('*')) {
     some.type_prefix = some.filter.type.substr(0, some.filter.type.size() - 1);
     some.filter.type.clear();
@@ -71,7 +77,7 @@ JobPageRequest some(const Request& request, std::size_t offset, std::size_t limi
 
 Reply list(Desk& desk, const Request& request) {
   const Slice slice = Slice::of_jobs(request);
-  JobPageRequest asked = some(request, slice.offset, slice.limit);
+  JobPageRequest asked = some(desk, request, slice.offset, slice.limit);
   asked.behind = slice.behind;
   return ok(slice.list({"jobs"}, desk.observer.page(asked),
                        [&](const JobInfo& job) { return job_text(desk, job); }));
@@ -80,7 +86,7 @@ Reply list(Desk& desk, const Request& request) {
 /// With the order and the filters of a list of jobs. Source: ojs-admin-api 11.1.
 Reply list_for_admin(Desk& desk, const Request& request) {
   const Page page = Page::of(request);
-  JobPageRequest asked = some(request, page.begin(), page.per_page);
+  JobPageRequest asked = some(desk, request, page.begin(), page.per_page);
   asked.order = order_asked(request);
   asked.falls = falls_asked(request);
   if (const std::string* state = request.asked("state")) asked.filter.state = state_named(*state);
@@ -142,7 +148,7 @@ void write_tally(json::ObjectWriter& writer, std::string_view name,
 }
 
 Reply stats(Desk& desk, const Request& request) {
-  const std::vector<JobInfo> jobs = desk.observer.list(wanted(request));
+  const std::vector<JobInfo> jobs = desk.observer.list(wanted(desk, request));
   std::map<std::string, std::int64_t> queues, types, errors;
   std::uint64_t oldest = 0, newest = 0;
   for (const JobInfo& job : jobs) {
@@ -211,7 +217,7 @@ Reply get_one(Desk& desk, const Request& request) {
 
 /// What query and body choose: {"filter": {...}}, or the same at the top. What says nothing is refused,
 /// for it was meant to keep some out.
-JobFilter chosen(const Request& request) {
+JobFilter chosen(Desk& desk, const Request& request) {
   const auto check = [](const std::string& name, std::string_view value) {
     if (std::ranges::find(kChoosing, name) == kChoosing.end() || value.empty())
       throw invalid_request(fmt::format("{} chooses no dead letters", name), name);
@@ -221,13 +227,13 @@ JobFilter chosen(const Request& request) {
   const Body body(request);
   if (body.flag("confirm") == false)
     throw invalid_request("nothing is done with \"confirm\": false", "confirm");
-  JobFilter filter = wanted(request);
+  JobFilter filter = wanted(desk, request);
   const auto take = [&](const Body& from, bool is_filter) {
     for (const json::Member& member : from.members()) {
       if (!is_filter && (member.name == "filter" || member.name == "confirm")) continue;
       const std::string value = from.text(member.name).value_or("");
       check(member.name, value);
-      choose(filter, member.name, value);
+      choose(filter, member.name, value, desk.now_ms());
     }
   };
   take(body, false);
@@ -241,21 +247,23 @@ JobFilter chosen(const Request& request) {
   return filter;
 }
 
-Reply in_bulk(Desk& desk, const JobFilter& filter, BulkAction action, std::string_view count) {
+Reply in_bulk(Desk& desk, const JobFilter& filter, BulkAction action,
+              std::initializer_list<std::string_view> counts) {
   const BulkReport report = must(desk.admin.bulk(action, filter));
   desk.hall.jobs_came();
   return ok(object([&](json::ObjectWriter& writer) {
-    writer.number(count, static_cast<std::int64_t>(report.done));
+    for (const std::string_view count : counts)
+      writer.number(count, static_cast<std::int64_t>(report.done));
     writer.number("matched", static_cast<std::int64_t>(report.matched));
     writer.number("skipped", static_cast<std::int64_t>(report.skipped));
   }));
 }
 
 Reply retry_all(Desk& desk, const Request& request) {
-  return in_bulk(desk, chosen(request), BulkAction::kRetryDead, "retried");
+  return in_bulk(desk, chosen(desk, request), BulkAction::kRetryDead, {"retried"});
 }
 Reply purge(Desk& desk, const Request& request) {
-  return in_bulk(desk, chosen(request), BulkAction::kDropDead, "purged");
+  return in_bulk(desk, chosen(desk, request), BulkAction::kDropDead, {"purged", "deleted"});
 }
 /// Source: ojs-admin-api 11.3.
 Reply purge_for_admin(Desk& desk, const Request& request) {

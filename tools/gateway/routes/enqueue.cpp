@@ -74,11 +74,23 @@ Reply enqueue_workflow(Desk& desk, const Request& request) {
   return create_workflow(desk, workflow->spec, true);
 }
 
+/// What clients that read the job without its wrapper look for.
+void append_names(std::string& out, const Envelope& envelope, const Placed& one,
+                  std::string_view state) {
+  out += ",\"id\":";
+  json::append_quoted(out, one.id.view());
+  out += ",\"type\":";
+  json::append_quoted(out, envelope.type);
+  if (state.empty()) return;
+  out += ",\"state\":";
+  json::append_quoted(out, state);
+}
+
 [[gnu::noinline]] Reply enqueued(Desk& desk, const Envelope& envelope, const Placed& one) {
   Reply reply{.status = one.there ? 200U : 201U};
   reply.body.reserve(envelope.args.size() + envelope.extra.size() + kAddedByReply);
   reply.body = "{\"job\":";
-  append_placed(reply.body, desk, envelope, one);
+  append_names(reply.body, envelope, one, append_placed(reply.body, desk, envelope, one));
   reply.body += one.there ? ",\"deduplicated\":true}" : "}";
   reply.headers.emplace_back("Location", "/ojs/v1/jobs/" + one.id.str());
   tell_pressure(desk.producer(), reply);

@@ -44,7 +44,8 @@ void write_workers(json::ObjectWriter& writer, const std::vector<RegisteredWorke
 Reply health(Desk& desk, const Request&) {
   const auto begun = std::chrono::steady_clock::now();
   const auto census = desk.hall.census(desk.observer);
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
+  const auto took =
+      std::chrono::round<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
   const bool supervised =
       std::ranges::any_of(census->segment.processes,
                           [](const ProcessInfo& each) { return each.alive && each.supervisor; });
@@ -57,7 +58,7 @@ Reply health(Desk& desk, const Request&) {
     json::ObjectWriter backend(writer.open("backend"));
     backend.text("type", "shm");
     backend.text("status", supervised ? "ok" : "degraded");
-    backend.number("latency_ms", took.count());
+    backend.number("latency_ms", std::int64_t{took.count()});
     if (!supervised) backend.text("error", "no process supervises the segment; start the broker");
     backend.close();
     json::ObjectWriter counts(writer.open("queues"));

@@ -50,7 +50,7 @@ Reply activate(Desk& desk, const Request& request) {
     writer.text("previous_state", "pending");
     writer.text("activated_at", print_timestamp(job.enqueued_at_ms));
   });
-  return ok("{\"job\":" + joined(job_text(desk, job), change) + "}");
+  return ok(wrapped_and_flat("job", joined(job_text(desk, job), change)));
 }
 
 Reply change(Desk& desk, const Request& request) {
@@ -236,12 +236,12 @@ std::span<const Route> job_routes() {
   static const Route kRoutes[] = {
       {"POST", "/ojs/v1/jobs/results", Scope::kRead, &results, {"WantedResults", "JobResults"}},
       {"GET", "/ojs/v1/jobs/{id}", Scope::kRead, &get, {"", "ShownJob"}},
-      {"DELETE", "/ojs/v1/jobs/{id}", Scope::kWrite, &cancel, {"", "OneJob"}},
+      {"DELETE", "/ojs/v1/jobs/{id}", Scope::kWrite, &cancel, {"", "ShownJob"}},
       {"PATCH", "/ojs/v1/jobs/{id}", Scope::kWrite, &change, {"JobChange", "ChangedJob"}},
-      {"POST", "/ojs/v1/jobs/{id}/cancel", Scope::kWrite, &cancel, {"", "OneJob"}},
-      {"POST", "/ojs/v1/jobs/{id}/activate", Scope::kWrite, &activate, {"", "OneJob"}},
+      {"POST", "/ojs/v1/jobs/{id}/cancel", Scope::kWrite, &cancel, {"", "ShownJob"}},
+      {"POST", "/ojs/v1/jobs/{id}/activate", Scope::kWrite, &activate, {"", "ShownJob"}},
       {"GET", "/ojs/v1/jobs/{id}/result", Scope::kRead, &result, {"", "JobResult"}},
-      {"POST", "/ojs/v1/admin/jobs/{id}/cancel", Scope::kAdmin, &cancel, {"", "OneJob"}},
+      {"POST", "/ojs/v1/admin/jobs/{id}/cancel", Scope::kAdmin, &cancel, {"", "ShownJob"}},
       {"PATCH", "/ojs/v1/admin/jobs/{id}", Scope::kAdmin, &change, {"JobChange", "ChangedJob"}},
   };
   return kRoutes;

@@ -146,8 +146,8 @@ Reply quiet(Desk& desk, const Request& request) {
 /// {"worker_id", "directive"}: what its next heartbeat is answered; without an id for all of them.
 Reply direct(Desk& desk, const Request& request) {
   const Body body(request);
-  const auto directive =
-      parse_directive(body.text(body.raw("directive") ? "directive" : "state").value_or(""));
+  const std::string said = body.text(body.raw("directive") ? "directive" : "state").value_or("");
+  const auto directive = parse_directive(said == "resume" ? "running" : said);
   if (!directive) throw fault_of(directive.error());
   std::vector<std::string> told;
   const auto id = body.text("worker_id");

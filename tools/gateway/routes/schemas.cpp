@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Schemas by their URI. Source: ojs-http-binding 15.
+#include <charconv>
+
 #include "tools/gateway/description/openapi.hpp"
 #include "tools/gateway/intake/body.hpp"
 #include "tools/gateway/intake/schema_fault.hpp"
@@ -19,10 +21,30 @@ std::string schema_text(const SchemaEntry& entry, bool whole) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("uri", entry.uri);
     writer.text("type", entry.type);
-    writer.number("version", entry.version);
+    writer.value("version", entry.version);
     if (whole) writer.value("schema", entry.schema);
     writer.text("created_at", print_timestamp(entry.created_at_ms));
   });
+}
+
+/// A whole number (ojs-http-binding 15.2), or a text of up to three of them joined by dots, perhaps
+/// with more behind - or + (ojs-schema-registry 4).
+void read_version(const Body& body, SchemaEntry& entry) {
+  entry.order = {1, 0, 0};
+  const auto given = body.raw("version");
+  if (!given) return;
+  entry.version = json::compact(*given);
+  const auto words = json::string_of(*given);
+  const std::string text = words ? *words : std::to_string(body.integer("version").value_or(0));
+  const char *at = text.data(), *const end = at + text.size();
+  for (std::uint64_t& part : entry.order) {
+    const auto read = std::from_chars(at, end, part);
+    if (read.ec != std::errc()) break;
+    at = read.ptr;
+    if (at == end || *at == '-' || *at == '+') return;
+    if (*at++ != '.' || &part == &entry.order.back()) break;
+  }
+  throw invalid_request("version must be a whole number, or a text such as \"1.0.0\"", "version");
 }
 
 Reply list(Desk& desk, const Request& request) {
@@ -36,7 +58,7 @@ Reply put(Desk& desk, const Request& request) {
   SchemaEntry entry;
   entry.uri = body.required_text("uri");
   entry.type = body.required_text("type");
-  entry.version = body.integer("version").value_or(1);
+  read_version(body, entry);
   const auto schema = body.object("schema");
   if (!schema) throw invalid_request("schema must be an object", "schema");
   entry.schema = json::compact(*body.raw("schema"));

@@ -42,7 +42,8 @@ FetchRequest read_fetch(Desk& desk, const Request& request, const Body& body) {
   wanted.queues = *queues;
   wanted.weights = read_weights(body, wanted.queues);
   wanted.pool = body.text("pool").value_or("");
-  wanted.count = body.whole("count", 1, kMostJobs).value_or(1);
+  // `batch_size`: as the Ruby worker has it
+  wanted.count = body.whole(body.raw("count") ? "count" : "batch_size", 1, kMostJobs).value_or(1);
   const auto lease = body.milliseconds("visibility_timeout_ms");
   if (lease && (*lease == 0 || *lease > kLongestLeaseMs))
     throw invalid_request("visibility_timeout_ms must be from 1 to 604800000",
@@ -288,6 +289,7 @@ std::vector<std::string> jobs_of_heartbeat(const Body& body) {
       active && json::kind_of(*active) == json::Kind::kArray)
     add("active_jobs");
   add("active_job_ids");
+  add("job_ids");
   if (const auto one = body.text("job_id")) ids.push_back(shell::known_id(*one));
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -353,7 +355,10 @@ std::string_view state_for(std::string_view told, const WorkerReport& report) {
 
 Reply heartbeat(Desk& desk, const Request& request) {
   const Body body(request);
-  const std::string worker = body.required_text("worker_id");
+  // Some workers name their jobs and not themselves: they renew the leases, and no more.
+  const bool names_jobs = body.raw("job_id") || body.raw("job_ids");
+  const std::string worker =
+      names_jobs && !body.raw("worker_id") ? std::string() : body.required_text("worker_id");
   const std::uint32_t lease = body.milliseconds("visibility_timeout_ms").value_or(0);
   if (lease > kLongestLeaseMs)
     throw invalid_request("visibility_timeout_ms must be from 1 to 604800000",
@@ -370,12 +375,13 @@ Reply heartbeat(Desk& desk, const Request& request) {
     if (!job || (!tenant.empty() && tenant_of(job->extra) != tenant)) continue;
     if (job->state == State::kCancelled) cancelled.push_back(id);
     if (job->state != State::kActive) continue;
-    if (const std::string holder = holder_of(desk, *job); !holder.empty() && holder != worker)
+    if (const std::string holder = holder_of(desk, *job);
+        !worker.empty() && !holder.empty() && holder != worker)
       continue;
     if (desk.proxy.heartbeat(id, job->fence, lease)) extended.push_back(id);
     if (desk.hall.options().test_hooks && directive.empty()) directive = test_directive(*job);
   }
-  const std::string_view told = directive_for(desk, report);
+  const std::string_view told = worker.empty() ? "running" : directive_for(desk, report);
   if (directive.empty()) directive = state_for(told, report);
   return ok(object([&](json::ObjectWriter& writer) {
     writer.text("state", directive);

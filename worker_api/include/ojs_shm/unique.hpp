@@ -29,7 +29,8 @@ struct UniquePolicy {
   bool queue = false, args = false;
   /// members of the objects in `args` that count; empty: all of `args`
   std::vector<std::string> args_keys = {};
-  /// one of args_keys that no object in `args` has counts as missing, instead of being refused
+  /// one of args_keys that no object in `args` has counts as null, instead of being refused: so
+  /// jobs that name a key of their own, rather than a member of `args`, are the same by its name
   bool missing_keys_count = false;
   std::vector<std::string> meta_keys = {};  ///< members of `meta` that count
   /// how long after its creation a job keeps other jobs out, in milliseconds; 0: without end
