@@ -52,7 +52,9 @@ TEST_F(Registry, what_does_not_fit_is_refused_by_name) {
   EXPECT_EQ(proxy.report({.id = std::string(129, 'w')}).error().subject, "worker_id");
   EXPECT_EQ(report({.id = std::string(128, 'w')}).id.size(), 128U);
   EXPECT_EQ(proxy.report({.id = "w", .labels = "{"}).error().subject, "labels");
-  const auto large = proxy.report({.id = "w", .labels = '"' + std::string(800, 'x') + '"'});
+  std::string labels(800, 'x');
+  labels.front() = labels.back() = '"';
+  const auto large = proxy.report({.id = "w", .labels = labels});
   EXPECT_EQ(large.code(), Code::kInvalid);
   EXPECT_EQ(large.error().bound, engine::kLongestWorkerDetails);
   EXPECT_EQ(s.observer.registered_worker("w").code(), Code::kNotFound) << "nothing of it was kept";
