@@ -12,8 +12,8 @@ inline constexpr std::array<std::string_view, 3> kCronTimes = {"cron", "expressi
 inline constexpr std::array<std::string_view, 6> kCronMembers = {
     "name", "timezone", "overlap_policy", "enabled", "description", "job_template"};
 /// What the system says of a cron: a client that sends one back as it received it changes nothing.
-inline constexpr std::array<std::string_view, 8> kCronManaged = {
-    "last_run_at", "next_run_at", "run_count", "skipped_count",
-    "created_at",  "updated_at",  "status",    "last_job_id"};
+inline constexpr std::array<std::string_view, 9> kCronManaged = {
+    "id",         "last_run_at", "next_run_at", "run_count",  "skipped_count",
+    "created_at", "updated_at",  "status",      "last_job_id"};
 
 }  // namespace ojs_shm::json

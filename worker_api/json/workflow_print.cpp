@@ -44,18 +44,26 @@ void write_error(ObjectWriter& out, const WorkflowStep& step) {
   if (!step.callback.empty()) out.text("callback", step.callback);
 }
 
-void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index);
+void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index,
+                const std::string& before);
+
+std::string id_of(const WorkflowStep& step, std::size_t index) {
+  if (!step.name.empty()) return step.name;
+  return step.job_id.empty() ? "step-" + std::to_string(index) : step.job_id;
+}
 
 /// An array of the steps that are not callbacks.
 std::string steps_text(const WorkflowStep& whole) {
-  std::string steps = "[";
+  std::string steps = "[", before;
   std::size_t index = 0;
   for (const WorkflowStep& step : whole.steps) {
     if (!step.callback.empty()) continue;
     if (index != 0) steps += ',';
     ObjectWriter one(steps);
-    write_step(one, step, index++);
+    write_step(one, step, index, before);
     one.close();
+    if (whole.kind == WorkflowKind::kChain) before = id_of(step, index);
+    ++index;
   }
   return steps + ']';
 }
@@ -67,18 +75,18 @@ void write_steps(ObjectWriter& out, const WorkflowStep& whole) {
   for (const WorkflowStep& step : whole.steps) {
     if (step.callback.empty()) continue;
     ObjectWriter one(all.open(step.callback));
-    write_step(one, step, 0);
+    write_step(one, step, 0, "");
     one.close();
   }
   all.close();
 }
 
-void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index) {
+/// `before`: the id of the step of a chain that it comes after.
+void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index,
+                const std::string& before) {
   if (step.callback.empty()) out.number("index", static_cast<std::int64_t>(index));
   if (step.callback.empty() || !step.name.empty() || !step.job_id.empty())
-    out.text("id", !step.name.empty()     ? step.name
-                   : !step.job_id.empty() ? step.job_id
-                                          : "step-" + std::to_string(index));
+    out.text("id", id_of(step, index));
   if (!step.name.empty()) out.text("name", step.name);
   const bool job = step.kind == WorkflowKind::kJob;
   out.text("type", job ? std::string_view(step.type) : workflow_kind_name(step.kind));
@@ -89,7 +97,7 @@ void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index) 
     out.value("job_id", "null");
   else
     out.text("job_id", step.job_id);
-  write_texts(out, "depends_on", step.depends_on);
+  write_texts(out, "depends_on", before.empty() ? step.depends_on : std::vector{before});
   if (!step.result.empty() && json::check(step.result)) out.value("result", step.result);
   write_time(out, "started_at", step.started_at_ms);
   write_time(out, "completed_at", step.completed_at_ms);
@@ -148,8 +156,11 @@ std::string print_workflow(const WorkflowInfo& workflow) {
     ++total;
     completed += step.state == StepState::kCompleted ? 1 : 0;
   }
-  writer.number(std::string(parts_name(root.kind)) + "_total", total);
-  writer.number(std::string(parts_name(root.kind)) + "_completed", completed);
+  for (const std::string_view name : {parts_name(root.kind), std::string_view("steps")}) {
+    writer.number(std::string(name) + "_total", total);
+    writer.number(std::string(name) + "_completed", completed);
+    if (name == "steps") break;
+  }
   write_steps(writer, root);
   if (parts_name(root.kind) != "steps") writer.value("steps", steps_text(root));  // by either name
   write_failures(writer, workflow);

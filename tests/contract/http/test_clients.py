@@ -161,3 +161,60 @@ class PublishedClients(OnGateway):
 
     def test_health_tells_its_latency_in_whole_milliseconds(self):
         self.assertIsInstance(self.call("GET", "health", expect=200).json["backend"]["latency_ms"], int)
+
+    def test_a_page_of_any_list_goes_by_its_number_too(self):
+        names = [f"{self.queue}-{i}"[-60:] for i in range(3)]
+        for name in names:
+            self.call("POST", "cron", {"name": name, "cron": "@hourly", "type": "test.page", "enabled": False}, expect=201)
+        first, second = (self.call("GET", f"crons?page={page}&per_page=2", expect=200).json for page in (1, 2))
+        self.assertEqual([cron["id"] for cron in first["items"] + second["items"]], names)
+        said = second["pagination"]
+        self.assertEqual([said[name] for name in ("total", "page", "per_page", "has_more")], [3, 2, 2, False])
+        for path in ("workflows", "schemas", "queues"):
+            self.assertEqual(self.call("GET", path + "?page=2&per_page=7", expect=200).json["pagination"]["page"], 2)
+        self.call("GET", "crons?page=0", expect=400)
+
+    def test_a_cron_is_read_without_its_wrapper_and_sent_back(self):
+        self.call("POST", "cron", {"name": self.queue, "cron": "@hourly", "type": "test.flat"}, expect=201)
+        flat = self.call("GET", "crons/" + self.queue, expect=200).json
+        self.assertEqual((flat["id"], flat["name"], flat["schedule"]), (self.queue, self.queue, "@hourly"))
+        self.assertEqual(flat["cron"], flat["cron_job"])
+        self.call("PATCH", "cron/" + self.queue, flat["cron"], expect=200)
+        self.call("PATCH", "crons/" + flat["id"], {"enabled": False}, expect=200)
+        self.call("DELETE", "crons/" + flat["id"], expect=200)
+
+    def test_the_detail_of_a_healthy_job_has_its_errors_and_its_result(self):
+        job = self.put_job()
+        detail = self.call("GET", "admin/jobs/" + job["id"], expect=200).json
+        self.assertEqual((detail["errors"], detail["result"]), ([], None))
+        self.call("POST", "workers/ack", {"job_id": self.fetch()[0]["id"], "result": 7}, expect=200)
+        self.assertEqual(self.call("GET", "admin/jobs/" + job["id"], expect=200).json["result"], 7)
+
+    def test_a_step_of_a_chain_depends_on_the_one_before(self):
+        step = {"type": "test.order", "args": [], "options": {"queue": self.queue}}
+        whole = {"type": "chain", "steps": [{**step, "name": "first"}, {"type": "group", "jobs": [step, step]}, step]}
+        made = self.call("POST", "workflows", whole, expect=201).json
+        self.assertEqual([(each["id"], each.get("depends_on")) for each in made["steps"]],
+                         [("first", []), ("step-1", None), ("step-2", ["step-1"])])
+        self.assertEqual([made[name] for name in ("steps_total", "steps_completed")], [3, 0])
+        group = self.call("POST", "workflows", {"type": "group", "jobs": [step]}, expect=201).json
+        self.assertEqual([group[name] for name in ("steps_total", "jobs_total")], [1, 1])
+        self.assertEqual(self.call("GET", "workflows?state=pending", expect=200).json["workflows"], [])
+
+    def test_a_limit_is_set_by_a_number_and_a_period(self):
+        said = self.call("PUT", "rate-limits/" + self.queue, {"limit": 5, "period": "1m"}, expect=200).json
+        self.assertEqual((said["rate"]["limit"], said["rate"]["period"]), (5, "PT1M"))
+        self.call("PUT", "rate-limits/" + self.queue, {"limit": 5}, expect=400)
+        self.call("PUT", "rate-limits/" + self.queue, {"limit": 5, "period": "1m", "pace": 1}, expect=400)
+
+    def test_dead_letters_are_retried_at_the_path_of_the_administration(self):
+        job = self.put_job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})
+        self.call("POST", "workers/nack", {"job_id": self.fetch()[0]["id"], "error": {"code": "e", "message": "m"}}, expect=200)
+        done = self.call("POST", "admin/dead-letter/retry", {"filter": {"queue": self.queue}, "confirm": True}, expect=200).json
+        self.assertEqual([done[name] for name in ("matched", "succeeded", "failed")], [1, 1, 0])
+        self.assertEqual(self.get(job)["state"], "available")
+
+    def test_maintenance_may_say_how_long_it_lasts(self):
+        self.addCleanup(self.call, "POST", "admin/system/maintenance", {"enabled": False})
+        said = self.call("POST", "admin/system/maintenance", {"enabled": True, "duration": "30m"}, expect=200).json
+        self.assertIn("estimated_end", said)

@@ -194,13 +194,24 @@ class Told(OnGateway):
             told = eventually(lambda: self.call("GET", f"events?types=job.failed&queues={queue}", expect=200).json["events"])
             self.assertEqual(told[0]["data"]["error"]["type"], kind)
 
-    def test_a_list_names_its_whole_length_only_where_it_is_known(self):
+    def test_a_list_names_its_whole_length_on_each_page(self):
+        before = self.call("POST", "test/clock", {"advance_ms": 1000}, expect=200).json["now"]
         for _ in range(3):
             self.put_job()
-        page = lambda query: self.call("GET", f"events?queues={self.queue}{query}", expect=200).json["pagination"]
-        self.assertEqual(page(""), {"total": 3, "limit": 100, "has_more": False})
-        part = page("&limit=2")
-        self.assertEqual((set(part), part["has_more"]), ({"limit", "has_more", "next_cursor"}, True))
+        look = lambda query: self.call("GET", f"events?queues={self.queue}{query}", expect=200).json
+        whole = look("")
+        self.assertEqual(whole["pagination"], {"total": 3, "limit": 100, "has_more": False})
+        first = look("&limit=2")["pagination"]
+        self.assertEqual((first["total"], first["has_more"]), (3, True))
+        rest = look("&limit=2&cursor=" + first["next_cursor"])["pagination"]
+        self.assertEqual((rest["total"], rest["has_more"]), (3, False))
+        second = look("&page=2&per_page=2")
+        self.assertEqual(second["items"], whole["items"][2:])
+        self.assertEqual(second["pagination"], {"total": 3, "limit": 2, "page": 2, "per_page": 2, "has_more": False})
+        self.assertTrue(look("&page=1&per_page=2")["has_more"])
+        after = self.call("POST", "test/clock", {"advance_ms": 1000}, expect=200).json["now"]
+        self.assertEqual([look("&since=" + since)["pagination"]["total"] for since in (before, after)], [3, 0])
+        self.assertEqual(self.call("GET", "events?since=soon", expect=400).error["details"]["field"], "since")
 
     def test_a_queue_that_is_not_there_has_no_stream(self):
         self.call("GET", "queues/never/events", expect=404)

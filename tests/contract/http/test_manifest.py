@@ -39,6 +39,9 @@ class Manifest(OnGateway):
         self.assertEqual([job["id"] for job in self.fetch(1)], [id])
         self.call("DELETE", "cron/" + self.queue, expect=200)
 
+    def cron(self):
+        self.cron_jobs()
+
     def dead_letter(self):
         job = self.put_job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})
         self.fetch(1)

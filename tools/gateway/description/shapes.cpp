@@ -109,7 +109,7 @@ constexpr Shape kShapes[] = {
 
     // Lists
     {"Page", "total: integer, page: integer, per_page: integer, next_cursor?: text"},
-    {"Slice", "total: integer, limit: integer, offset: integer, has_more: boolean, next_cursor?: text"},
+    {"Slice", "total: integer, limit: integer, offset: integer, page?: integer, per_page?: integer, has_more: boolean, next_cursor?: text"},
     {"Deleted", "deleted: boolean, name?: text, key?: text, uri?: text"},
 
     // Queues
@@ -170,8 +170,8 @@ constexpr Shape kShapes[] = {
     {"ChosenDeadLetters", "queue?: text, type?: text, error_type?: text, since?: time, until?: time, older_than?: text"},
     {"ConfirmedDeadLetters", "+ChosenDeadLetters, filter?: ChosenDeadLetters, confirm: boolean"},
     {"SomeDeadLetters", "+ChosenDeadLetters, filter?: ChosenDeadLetters, confirm?: boolean"},
-    {"Retried", "retried: integer, matched: integer, skipped: integer"},
-    {"Dropped", "purged: integer, deleted: integer, matched: integer, skipped: integer"},
+    {"Retried", "retried: integer, succeeded: integer, matched: integer, skipped: integer, failed: integer"},
+    {"Dropped", "purged: integer, deleted: integer, matched: integer, skipped: integer, failed: integer"},
     {"DeletedJob", "deleted: boolean, job_id: text"},
     {"DeadTimes", "created_at: time, discarded_at: time"},
     {"DeadJob", "+Job, metadata: DeadTimes"},
@@ -179,18 +179,19 @@ constexpr Shape kShapes[] = {
 
     // Events
     {"Event", "specversion: text, id: text, type: text, source: text, time: time, subject?: text, data: object, ..."},
-    {"EventSlice", "total?: integer, limit: integer, has_more: boolean, next_cursor?: text"},
+    {"EventSlice", "total: integer, limit: integer, page?: integer, per_page?: integer, has_more: boolean, next_cursor?: text"},
     {"EventList", "events: [Event], items: [Event], cursor: text, has_more: boolean, pagination: EventSlice"},
 
     // Crons and workflows
     {"NewCron", "name: text, expression?: text, cron?: text, schedule?: text, timezone?: text, enabled?: boolean, "
                 "job_template?: object, type?: text, args?: array, meta?: object, options?: object, ..."},
     {"CronChange", "name?: text, enabled?: boolean, expression?: text, job_template?: object, ..."},
-    {"Cron", "name: text, cron: text, expression: text, schedule: text, timezone: text, overlap_policy: text, "
+    {"Cron", "cron: text, +CronFields"},
+    {"CronFields", "id: text, name: text, expression: text, schedule: text, timezone: text, overlap_policy: text, "
              "enabled: boolean, status: 'active'|'paused', description?: text, job_template: object, "
              "created_at?: time, next_run_at?: time|null, last_run_at?: time|null, run_count: integer, "
              "skipped_count: integer, last_job_id?: text, ..."},
-    {"OneCron", "cron: Cron, cron_job: Cron"},
+    {"OneCron", "cron: Cron, cron_job: Cron, +CronFields"},
     {"RemovedCron", "cron: Cron, deleted: boolean, name: text"},
     {"TriggeredCron", "triggered: boolean, name: text, job_id: text, job?: Job, cron: Cron"},
     {"CronList", "crons: [Cron], cron_jobs: [Cron], items: [Cron], total: integer, count: integer, "
@@ -218,7 +219,7 @@ constexpr Shape kShapes[] = {
     {"WorkflowList", "workflows: [Workflow], items: [Workflow], total: integer, pagination: Slice"},
 
     // Limits, pools, tenants, schemas
-    {"LimitSettings", "key?: text, concurrency?: integer|null, rate?: integer|object|null, period?: text, "
+    {"LimitSettings", "key?: text, concurrency?: integer|null, rate?: integer|object|null, limit?: integer, period?: text, window?: text, "
                       "max_per_second?: number, throttle?: object|null, on_limit?: 'wait'|'reschedule'|'drop'|null, "
                       "expires_at?: time|null"},
     {"LimitUse", "limit?: integer, available?: integer, active: integer"},
@@ -229,8 +230,7 @@ constexpr Shape kShapes[] = {
               "on_limit: 'wait'|'reschedule'|'drop', override: boolean, expires_at?: time, active_count: integer, waiting_count: integer, "
               "exceeded_total: integer, released_total: integer, dropped_total: integer"},
     {"LimitPage", "items: [Limit], pagination: Page, rate_limits: [Limit]"},
-    {"LimitList", "items: [Limit], total?: integer, pagination: LimitSlice|Page, rate_limits: [Limit]"},
-    {"LimitSlice", "+Slice, page: integer, per_page: integer"},
+    {"LimitList", "items: [Limit], total?: integer, pagination: Slice|Page, rate_limits: [Limit]"},
     {"PoolSettings", "name?: text, id?: text, queues: [text|object], strategy?: text, concurrency?: integer|null, "
                      "weights?: {integer}, isolated?: boolean, starvation_prevention?: object"},
     {"Prevention", "enabled: boolean, rotation_interval: text, min_dispatch_ratio: number"},
@@ -286,7 +286,7 @@ constexpr Shape kShapes[] = {
     {"WaitList", "items: [LevelWaits]"},
     {"Access", "tokens: boolean, scopes: [text], segment: text, version: text"},
     {"SetMaintenance", "enabled?: boolean, maintenance?: boolean, reason?: text, "
-                       "estimated_duration?: text, estimated_end?: time"},
+                       "estimated_duration?: text, duration?: text, estimated_end?: time"},
     {"Maintenance", "enabled: boolean, maintenance: boolean, reason: text, since?: time, enabled_at?: time, "
                     "estimated_end?: time"},
     {"Configuration", "segment: SegmentConfiguration, gateway: GatewayConfiguration"},

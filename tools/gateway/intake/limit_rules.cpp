@@ -3,7 +3,24 @@
 
 #include <algorithm>
 
+#include "tools/gateway/replies/json_text.hpp"
+
 namespace ojs_shm::gateway {
+
+std::string usual_rules(const Body& given) {
+  const auto is_of_rate = [&](std::string_view name) {
+    return given.raw("limit") && (name == "limit" || name == "period" || name == "window");
+  };
+  return object([&](json::ObjectWriter& writer) {
+    for (const json::Member& member : given.members())
+      if (!is_of_rate(member.name)) writer.value(member.name, member.value);
+    if (!given.raw("limit")) return;
+    json::ObjectWriter rate(writer.open("rate"));
+    for (const json::Member& member : given.members())
+      if (is_of_rate(member.name)) rate.value(member.name, member.value);
+    rate.close();
+  });
+}
 
 void keep_unnamed_rules(RateLimit& said, const RateLimit& before, const Body& named) {
   const auto names = [&](std::string_view name) {

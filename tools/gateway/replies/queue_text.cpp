@@ -208,15 +208,7 @@ void NewSettings::read_limit(const Body& body) {
     rule().rate = rule().throttle = 0;
     return;
   }
-  // Either {"limit","period"} with what a limit has beside a rate, or all that a limit can say.
-  std::string rate = "{}", rules = "{}";
-  const bool named = !inner->raw("limit");
-  for (const json::Member& member : inner->members()) {
-    const bool beside = named || member.name == "throttle" || member.name == "on_limit";
-    std::string& into = beside ? rules : rate;
-    into = joined(into, member_text(member.name, member.value));
-  }
-  if (!named) rules = joined(rules, member_text("rate", rate));
+  const std::string rules = usual_rules(*inner);
   RateLimit said = must(parse_limit(rules, true)).limit;
   keep_unnamed_rules(said, rule(), Body(rules, "rate_limit."));
   limit = said;

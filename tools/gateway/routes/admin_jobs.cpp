@@ -116,14 +116,21 @@ Reply list_of_tenant(Desk& desk, const Request& request) {
   return list_chosen(desk, request, choice);
 }
 
-/// With the times once more in `metadata`, as ojs-admin-api 7.2 has them.
+/// With `result` and `errors` where there are none, and the times once more in `metadata`. Source:
+/// ojs-admin-api 7.2.
 Reply get(Desk& desk, const Request& request) {
   const JobInfo job = job_of(desk, request, request.names[0]);
   const std::string text = job_text(desk, job);
   std::string retry = "{}";
-  for (const json::Member& member : json::members_of(text))
+  bool result = false, errors = false;
+  for (const json::Member& member : json::members_of(text)) {
     if (member.name == "retry") retry = std::string(member.value);
+    result = result || member.name == "result";
+    errors = errors || member.name == "errors";
+  }
   return ok(joined(text, object([&](json::ObjectWriter& writer) {
+                     if (!result) writer.value("result", "null");
+                     if (!errors) writer.value("errors", "[]");
                      writer.value("retry_policy", retry);
                      json::ObjectWriter times(writer.open("metadata"));
                      for (const auto& [name, at] : {std::pair("created_at", job.created_at_ms),

@@ -71,7 +71,7 @@ Reply get_maintenance(Desk& desk, const Request&) {
 
 /// A time, or how long from now; Unix ms, 0: nothing is said.
 std::uint64_t estimated_end(const Body& body, std::uint64_t now_ms) {
-  const auto length = body.milliseconds("estimated_duration");
+  const auto length = body.milliseconds(body.raw("duration") ? "duration" : "estimated_duration");
   const auto time = body.moment("estimated_end");
   if (length && time)
     throw invalid_request("give estimated_duration or estimated_end, not both", "estimated_end");

@@ -31,9 +31,15 @@ CronInfo cron_of(Desk& desk, const Request& request, const std::string& name) {
   return cron;
 }
 
+/// Some clients look for an id; it is the name.
+std::string cron_text(const CronInfo& cron) {
+  return joined(print_cron(cron), "{\"id\":" + quoted(cron.name) + "}");
+}
+
+/// In both wrappers, and without one.
 std::string text_of(const CronInfo& cron) {
-  const std::string printed = print_cron(cron);
-  return "{\"cron\":" + printed + ",\"cron_job\":" + printed + "}";
+  const std::string text = cron_text(cron);
+  return joined("{\"cron\":" + text + ",\"cron_job\":" + text + "}", without(text, "cron"));
 }
 
 /// A cron of that name that another tenant has is not replaced, and not told of.
@@ -108,7 +114,7 @@ Reply remove(Desk& desk, const Request& request) {
   const CronInfo cron = cron_of(desk, request, request.names[0]);
   must(desk.admin.remove_cron(cron.name));
   return ok(object([&](json::ObjectWriter& writer) {
-    writer.value("cron", print_cron(cron));
+    writer.value("cron", cron_text(cron));
     writer.boolean("deleted", true);
     writer.text("name", cron.name);
   }));
@@ -125,7 +131,7 @@ Reply trigger(Desk& desk, const Request& request) {
     writer.text("name", before.name);
     writer.text("job_id", id);
     if (job) writer.value("job", job_text(desk, *job));
-    writer.value("cron", print_cron(cron ? *cron : before));
+    writer.value("cron", cron_text(cron ? *cron : before));
   }));
 }
 
@@ -140,7 +146,7 @@ Reply list(Desk& desk, const Request& request) {
            (!tenant.empty() && tenant_of(cron.job.extra) != tenant);
   });
   const std::string body =
-      Slice::of(request, kMostCrons).list({"crons", "cron_jobs", "items"}, crons, print_cron);
+      Slice::of(request, kMostCrons).list({"crons", "cron_jobs", "items"}, crons, cron_text);
   return ok(joined(body, "{\"count\":" + std::to_string(crons.size()) + "}"));
 }
 

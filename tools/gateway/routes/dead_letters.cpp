@@ -255,12 +255,13 @@ Reply in_bulk(Desk& desk, const JobFilter& filter, BulkAction action,
     for (const std::string_view count : counts)
       writer.number(count, static_cast<std::int64_t>(report.done));
     writer.number("matched", static_cast<std::int64_t>(report.matched));
-    writer.number("skipped", static_cast<std::int64_t>(report.skipped));
+    for (const std::string_view name : {"skipped", "failed"})
+      writer.number(name, static_cast<std::int64_t>(report.skipped));
   }));
 }
 
 Reply retry_all(Desk& desk, const Request& request) {
-  return in_bulk(desk, chosen(desk, request), BulkAction::kRetryDead, {"retried"});
+  return in_bulk(desk, chosen(desk, request), BulkAction::kRetryDead, {"retried", "succeeded"});
 }
 Reply purge(Desk& desk, const Request& request) {
   return in_bulk(desk, chosen(desk, request), BulkAction::kDropDead, {"purged", "deleted"});
@@ -292,6 +293,7 @@ std::span<const Route> dead_letter_routes() {
       {"GET", "/ojs/v1/admin/dead-letter", Scope::kRead, &list_for_admin, {"", "JobPage"}, Pace::kSlow},
       {"DELETE", "/ojs/v1/admin/dead-letter", Scope::kAdmin, &purge_for_admin, {"ConfirmedDeadLetters", "Dropped"}, Pace::kSlow},
       {"GET", "/ojs/v1/admin/dead-letter/stats", Scope::kRead, &stats, {"", "DeadLetterStats"}, Pace::kSlow},
+      {"POST", "/ojs/v1/admin/dead-letter/retry", Scope::kAdmin, &retry_all, {"SomeDeadLetters", "Retried"}, Pace::kSlow},
       {"POST", "/ojs/v1/admin/dead-letter/{id}/retry", Scope::kAdmin, &retry, {"", "ShownJob"}},
       {"GET", "/ojs/v1/admin/dead-letter/{id}", Scope::kRead, &get_one, {"", "DeadLetter"}},
       {"DELETE", "/ojs/v1/admin/dead-letter/{id}", Scope::kAdmin, &remove_for_admin},

@@ -15,6 +15,7 @@
 #include "tools/gateway/streams/event_stream.hpp"
 #include "tools/gateway/streams/job_streams.hpp"
 #include "tools/shell/known_id.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -50,13 +51,24 @@ EventFilter wanted(const Request& request) {
   return filter;
 }
 
+std::uint64_t moment_of(Desk& desk, const std::string& text) {
+  const ParsedMs parsed = parse_time(text, static_cast<std::int64_t>(desk.now_ms()));
+  if (!parsed || parsed.ms < 0)
+    throw invalid_request("since must be a time such as 2026-01-27T12:00:00Z", "since");
+  return static_cast<std::uint64_t>(parsed.ms);
+}
+
 Reply list(Desk& desk, const Request& request) {
-  const std::size_t limit = number_asked(request, "limit", 100, 1, 1000);
+  const bool by_page = request.asked("page") != nullptr || request.asked("per_page") != nullptr;
+  const Page page = Page::of(request);
+  const std::size_t limit = by_page ? page.per_page : number_asked(request, "limit", 100, 1, 1000);
   std::string after;
   for (const char* name : {"after", "cursor"})
     if (const std::string* given = request.asked(name)) after = *given;
+  EventFilter filter = wanted(request);
+  if (const std::string* since = request.asked("since")) filter.since_ms = moment_of(desk, *since);
   const Tape::History history =
-      desk.hall.tape().history(desk.observer, wanted(request), after, limit);
+      desk.hall.tape().history(desk.observer, filter, after, by_page ? page.begin() : 0, limit);
   if (history.gone) {
     Fault fault{.status = 410, .code = "gone"};
     fault.message = fmt::format("event '{}' is not kept any more", after.substr(0, 64));
@@ -71,10 +83,10 @@ Reply list(Desk& desk, const Request& request) {
     writer.boolean("has_more", history.more);
     writer.value("items", events);
     json::ObjectWriter pagination(writer.open("pagination"));
-    // the whole number is known only of a list that begins and ends here
-    if (after.empty() && !history.more)
-      pagination.number("total", static_cast<std::int64_t>(history.events.size()));
+    pagination.number("total", static_cast<std::int64_t>(history.total));
     pagination.number("limit", static_cast<std::int64_t>(limit));
+    if (by_page) pagination.number("page", static_cast<std::int64_t>(page.page));
+    if (by_page) pagination.number("per_page", static_cast<std::int64_t>(page.per_page));
     pagination.boolean("has_more", history.more);
     if (history.more) pagination.text("next_cursor", last);
     pagination.close();

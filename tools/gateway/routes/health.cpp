@@ -76,16 +76,16 @@ Reply health(Desk& desk, const Request&) {
 Reply ready(Desk&, const Request&) { return ok("{\"status\":\"ready\"}"); }
 
 constexpr std::array kCapabilities = {
-    std::pair("batch_enqueue", true), std::pair("cron_jobs", true),
-    std::pair("dead_letter", true),   std::pair("delayed_jobs", true),
-    std::pair("job_ttl", true),       std::pair("priority_queues", true),
-    std::pair("rate_limiting", true), std::pair("schema_validation", false),
-    std::pair("unique_jobs", true),   std::pair("workflows", true),
-    std::pair("pause_resume", true),  std::pair("bulk_operations", true),
-    std::pair("events", true),        std::pair("progress", true),
-    std::pair("backpressure", true),  std::pair("fair_scheduling", true),
-    std::pair("multi_tenancy", true), std::pair("admin_api", true),
-    std::pair("priority_aging", true)};
+    std::pair("batch_enqueue", true),      std::pair("cron", true),
+    std::pair("cron_jobs", true),          std::pair("dead_letter", true),
+    std::pair("delayed_jobs", true),       std::pair("job_ttl", true),
+    std::pair("priority_queues", true),    std::pair("rate_limiting", true),
+    std::pair("schema_validation", false), std::pair("unique_jobs", true),
+    std::pair("workflows", true),          std::pair("pause_resume", true),
+    std::pair("bulk_operations", true),    std::pair("events", true),
+    std::pair("progress", true),           std::pair("backpressure", true),
+    std::pair("fair_scheduling", true),    std::pair("multi_tenancy", true),
+    std::pair("admin_api", true),          std::pair("priority_aging", true)};
 constexpr std::array kExtensions = {
     "admin-api",         "backpressure",  "bulk-operations", "dead-letter", "fair-scheduling",
     "graceful-shutdown", "observability", "priority",        "progress",    "queue-config",

@@ -101,8 +101,9 @@ Reply get(Desk& desk, const Request& request) {
 }
 
 Reply put(Desk& desk, const Request& request) {
-  const Body body(request);
-  JobLimit limit = must(parse_limit(body.object(), true));
+  const std::string rules = usual_rules(Body(request));
+  const Body body(rules, "");
+  JobLimit limit = must(parse_limit(rules, true));
   const auto there = desk.observer.limit(key_of(request));
   if (there && request.path.ends_with("/override")) {  // ojs-rate-limiting 10.2
     keep_unnamed_rules(limit.limit, there->limit, body);

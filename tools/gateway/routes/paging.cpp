@@ -93,6 +93,10 @@ bool falls_asked(const Request& request) {
 }
 
 Slice Slice::of(const Request& request, std::size_t limit, std::size_t most) {
+  if (request.asked("page") != nullptr || request.asked("per_page") != nullptr) {
+    const Page page = Page::of(request);
+    return {.limit = page.per_page, .offset = page.begin(), .by_page = true};
+  }
   Slice slice{number_asked(request, "limit", limit, 1, most),
               number_asked(request, "offset", 0, 0, kLastOffset)};
   if (request.asked("cursor") != nullptr)
@@ -113,6 +117,8 @@ std::string Slice::text(std::size_t total, const std::string& next_cursor) const
     writer.number("total", static_cast<std::int64_t>(total));
     writer.number("limit", static_cast<std::int64_t>(limit));
     writer.number("offset", static_cast<std::int64_t>(offset));
+    if (by_page) writer.number("page", static_cast<std::int64_t>(offset / limit + 1));
+    if (by_page) writer.number("per_page", static_cast<std::int64_t>(limit));
     writer.boolean("has_more", !next_cursor.empty());
     if (!next_cursor.empty()) writer.text("next_cursor", next_cursor);
   });

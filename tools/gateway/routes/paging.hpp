@@ -79,10 +79,11 @@ struct Page {
   std::string text(std::size_t total) const;
 };
 
-/// ?limit, ?offset and ?cursor of the other endpoints; a cursor is the offset where it goes on, and in
-/// of_jobs() the place of a job.
+/// ?limit, ?offset and ?cursor of the other endpoints, or ?page and ?per_page; a cursor is the offset
+/// where it goes on, and in of_jobs() the place of a job.
 struct Slice {
   std::size_t limit = 50, offset = 0;
+  bool by_page = false;
   std::optional<std::pair<std::uint64_t, std::string>> behind = {};
   static Slice of(const Request& request, std::size_t limit = 50, std::size_t most = 1000);
   static Slice of_jobs(const Request& request);

@@ -83,8 +83,12 @@ Reply list(Desk& desk, const Request& request) {
     for (const WorkflowState each : {WorkflowState::kRunning, WorkflowState::kCompleted,
                                      WorkflowState::kFailed, WorkflowState::kCancelled})
       if (workflow_state_name(each) == *state) filter.state = each;
+    if (*state == "pending")  // ojs-workflows 8.1; here each runs from its creation on
+      return ok(Slice::of(request).list({"workflows", "items"}, std::vector<WorkflowInfo>(),
+                                        print_workflow));
     if (!filter.state)
-      throw invalid_request("state must be running, completed, failed or cancelled", "state");
+      throw invalid_request("state must be pending, running, completed, failed or cancelled",
+                            "state");
   }
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     filter.tenant = std::string(tenant);

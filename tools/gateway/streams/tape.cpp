@@ -212,18 +212,19 @@ bool Tape::has_listeners() const {
 }
 
 Tape::History Tape::history(const Observer& observer, const EventFilter& filter,
-                            std::string_view after, std::size_t most) {
+                            std::string_view after, std::size_t skip, std::size_t most) {
   History history;
+  std::size_t behind = 0;
   EventReader reader = observer.events({.from_start = true, .settle_ms = 0});
   bool reached = after.empty();
   Event event;
-  while (!history.more && reader.next(event)) {
-    if (!reached) {
-      reached = event.id == after;
-      continue;
-    }
+  while (reader.next(event)) {
+    const bool is_behind = reached;
+    reached = reached || event.id == after;
     Told told = told_of(observer, event);
-    if (!filter.lets_pass(told)) continue;
+    if (event.time_ms < filter.since_ms || !filter.lets_pass(told)) continue;
+    ++history.total;
+    if (!is_behind || behind++ < skip) continue;
     if (history.events.size() == most)
       history.more = true;
     else

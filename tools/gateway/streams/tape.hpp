@@ -36,6 +36,7 @@ struct EventFilter {
   std::vector<std::string> types = {}, sources = {}, queues = {}, jobs = {}, job_types = {};
   std::string tenant = {};     ///< events of its jobs alone
   bool state_changes = false;  ///< `job.state_changed` even when no type names it
+  std::uint64_t since_ms = 0;  ///< of a list, and not of a stream
   bool lets_pass(const Told& told) const;
 };
 
@@ -76,11 +77,13 @@ class Tape {
   /// What the segment still keeps, oldest first, behind the event with that id if one is named.
   struct History {
     std::vector<Told> events;
-    bool gone = false;  ///< the id is not kept any more
-    bool more = false;  ///< beyond `most`
+    bool gone = false;      ///< the id is not kept any more
+    bool more = false;      ///< beyond `most`
+    std::size_t total = 0;  ///< of all that the filter lets pass
   };
+  /// Of those behind `after`, which is an event's id or empty, the ones from the `skip`th on.
   History history(const Observer& observer, const EventFilter& filter, std::string_view after,
-                  std::size_t most);
+                  std::size_t skip, std::size_t most);
   JobBook& jobs() { return jobs_; }
 
  private:
