@@ -30,7 +30,8 @@ constexpr std::size_t kOfSteps = 3;
 
 /// What of a whole's `options` is not a default of its jobs by itself.
 constexpr std::string_view kNoDefaults[] = {"type",     "id",      "args",        "queue",
-                                            "priority", "options", "specversion", "workflow"};
+                                            "priority", "options", "specversion", "workflow",
+                                            "unique",   "pending", "traceparent"};
 /// Names of one thing: a job that says it by any of them has said it.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"retry_policy", "retry"}, {"max_attempts", "retry"},
@@ -186,6 +187,9 @@ class WorkflowReader {
       spec.name = keep(*given);
     }
     read_inherited(members, path, spec);
+    // A part's own tenant is not that of the whole's meta.
+    if (says(members, "meta"))
+      std::erase_if(defaults_, [](const Member& each) { return subject_of(each.name) == "meta"; });
     const Member* options = find(members, "options");
     if (options == nullptr || json::kind_of(options->value) != Kind::kObject) return;
     const Members inner = json::members_of(options->value);

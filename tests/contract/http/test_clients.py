@@ -94,6 +94,7 @@ class PublishedClients(OnGateway):
         for path in ("../../ojs/v1/../manifest", "jobs/./../../manifest", "/../../../ojs/manifest"):
             self.assertIn("ojs_version", self.call("GET", path, expect=200).json, path)
         self.call("GET", "../nothing", expect=404)
+        self.call("POST", "jobs/../admin/queues/q/pause", expect=404)
 
     def test_options_of_a_workflow_hold_for_each_job_that_does_not_say_it_itself(self):
         whole = {"queue": self.queue, "priority": 1, "timeout_ms": 7000, "retry": {"max_attempts": 7}, "tags": ["z"],
@@ -173,6 +174,9 @@ class PublishedClients(OnGateway):
         for path in ("workflows", "schemas", "queues"):
             self.assertEqual(self.call("GET", path + "?page=2&per_page=7", expect=200).json["pagination"]["page"], 2)
         self.call("GET", "crons?page=0", expect=400)
+        part = self.call("GET", "crons?per_page=1&cursor=2", expect=200).json
+        self.assertEqual([cron["id"] for cron in part["items"]], names[2:])
+        self.call("GET", "crons?page=2&cursor=2", expect=400)
 
     def test_a_cron_is_read_without_its_wrapper_and_sent_back(self):
         self.call("POST", "cron", {"name": self.queue, "cron": "@hourly", "type": "test.flat"}, expect=201)
@@ -206,6 +210,8 @@ class PublishedClients(OnGateway):
         self.assertEqual((said["rate"]["limit"], said["rate"]["period"]), (5, "PT1M"))
         self.call("PUT", "rate-limits/" + self.queue, {"limit": 5}, expect=400)
         self.call("PUT", "rate-limits/" + self.queue, {"limit": 5, "period": "1m", "pace": 1}, expect=400)
+        error = self.call("PUT", "rate-limits/" + self.queue, {"limit": 5, "period": "1m", "max_per_second": 1}, expect=400).error
+        self.assertEqual(error["details"]["field"], "limit")
 
     def test_dead_letters_are_retried_at_the_path_of_the_administration(self):
         job = self.put_job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})

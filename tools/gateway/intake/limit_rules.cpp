@@ -4,10 +4,14 @@
 #include <algorithm>
 
 #include "tools/gateway/replies/json_text.hpp"
+#include "tools/gateway/routes/fault.hpp"
 
 namespace ojs_shm::gateway {
 
 std::string usual_rules(const Body& given) {
+  if (given.raw("limit") && (given.raw("rate") || given.raw("max_per_second")))
+    throw invalid_request("limit is a rate by itself; give one of limit, rate and max_per_second",
+                          "limit");
   const auto is_of_rate = [&](std::string_view name) {
     return given.raw("limit") && (name == "limit" || name == "period" || name == "window");
   };

@@ -7,7 +7,8 @@
 
 namespace ojs_shm::gateway {
 
-/// The same with {"limit", "period", "window"} at the top, as some clients have a rate, as its rate.
+/// The same with {"limit", "period", "window"} at the top, as some clients have a rate, as its rate. Throws a
+/// Fault where there is another one.
 std::string usual_rules(const Body& given);
 
 /// A change says of some rules what they are from now on, and the others stay: gives `said` those of

@@ -13,9 +13,9 @@
 namespace ojs_shm::gateway {
 
 struct SchemaEntry {
-  std::string uri, type, schema;       ///< schema: JSON
-  std::string version = "1";           ///< JSON, as it was sent
-  std::array<std::uint64_t, 3> order;  ///< of versions: 1, "1" and "1.0.0" are one
+  std::string uri, type, schema;                   ///< schema: JSON
+  std::string version = "1";                       ///< JSON, as it was sent
+  std::array<std::uint64_t, 3> order = {1, 0, 0};  ///< of versions: 1, "1" and "1.0.0" are one
   std::uint64_t created_at_ms = 0;
 };
 

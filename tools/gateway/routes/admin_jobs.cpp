@@ -17,15 +17,6 @@
 namespace ojs_shm::gateway {
 namespace {
 
-/// Never 0, which would choose all.
-std::uint64_t time_of(Desk& desk, const std::string& text, std::string_view field) {
-  const ParsedMs parsed = parse_time(text, static_cast<std::int64_t>(desk.now_ms()));
-  if (!parsed || parsed.ms < 0)
-    throw invalid_request(std::string(field) + " must be a time such as 2026-01-27T12:00:00Z",
-                          field);
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
-}
-
 /// Which jobs are meant; `since` is not in the segment's own filter.
 struct Choice {
   JobFilter filter;
@@ -50,9 +41,9 @@ Choice asked(Desk& desk, const Request& request) {
   if (const std::string* state = request.asked("state")) choice.filter.state = state_named(*state);
   if (const std::string* type = request.asked("type")) choice.choose_type(*type);
   if (const std::string* since = request.asked("since"))
-    choice.since_ms = time_of(desk, *since, "since");
+    choice.since_ms = time_of(desk.now_ms(), *since, "since");
   if (const std::string* until = request.asked("until"))
-    choice.filter.created_before_ms = time_of(desk, *until, "until");
+    choice.filter.created_before_ms = time_of(desk.now_ms(), *until, "until");
   if (const std::string* tenant = request.asked("tenant")) choice.filter.tenant = *tenant;
   if (const std::string* unique = request.asked("unique")) {
     if (*unique != "true" && *unique != "false")
@@ -178,9 +169,9 @@ Choice confirmed(Desk& desk, const Request& request) {
   if (const auto state = filter->text("state")) choice.filter.state = state_named(*state);
   if (const auto type = filter->text("type")) choice.choose_type(*type);
   if (const auto since = filter->text("since"))
-    choice.since_ms = time_of(desk, *since, "filter.since");
+    choice.since_ms = time_of(desk.now_ms(), *since, "filter.since");
   if (const auto until = filter->text("until"))
-    choice.filter.created_before_ms = time_of(desk, *until, "filter.until");
+    choice.filter.created_before_ms = time_of(desk.now_ms(), *until, "filter.until");
   if (const auto tenant = filter->text("tenant")) {
     if (choice.filter.tenant && *choice.filter.tenant != *tenant)
       throw invalid_request("X-OJS-Tenant and filter.tenant name different tenants",

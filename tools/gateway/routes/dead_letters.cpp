@@ -30,7 +30,8 @@ constexpr std::array<std::string_view, 6> kChoosing = {"queue", "type",  "error_
 std::uint64_t moment(std::string_view name, const std::string& text) {
   const ParsedMs parsed = parse_time(text, 0);
   if (!parsed || parsed.ms < 0 || text.starts_with('+'))
-    throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
+    throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z{}", name,
+                                      name == "older_than" ? ", or a duration such as P7D" : ""),
                           std::string(name));
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
 }

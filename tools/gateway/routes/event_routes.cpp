@@ -15,7 +15,6 @@
 #include "tools/gateway/streams/event_stream.hpp"
 #include "tools/gateway/streams/job_streams.hpp"
 #include "tools/shell/known_id.hpp"
-#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -51,13 +50,6 @@ EventFilter wanted(const Request& request) {
   return filter;
 }
 
-std::uint64_t moment_of(Desk& desk, const std::string& text) {
-  const ParsedMs parsed = parse_time(text, static_cast<std::int64_t>(desk.now_ms()));
-  if (!parsed || parsed.ms < 0)
-    throw invalid_request("since must be a time such as 2026-01-27T12:00:00Z", "since");
-  return static_cast<std::uint64_t>(parsed.ms);
-}
-
 Reply list(Desk& desk, const Request& request) {
   const bool by_page = request.asked("page") != nullptr || request.asked("per_page") != nullptr;
   const Page page = Page::of(request);
@@ -66,7 +58,8 @@ Reply list(Desk& desk, const Request& request) {
   for (const char* name : {"after", "cursor"})
     if (const std::string* given = request.asked(name)) after = *given;
   EventFilter filter = wanted(request);
-  if (const std::string* since = request.asked("since")) filter.since_ms = moment_of(desk, *since);
+  if (const std::string* since = request.asked("since"))
+    filter.since_ms = time_of(desk.now_ms(), *since, "since");
   const Tape::History history =
       desk.hall.tape().history(desk.observer, filter, after, by_page ? page.begin() : 0, limit);
   if (history.gone) {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "tools/gateway/routes/fault.hpp"
+#include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -37,6 +38,14 @@ std::vector<std::string> texts_asked(const Request& request, const std::string& 
     if (!text.empty()) texts.emplace_back(text);
   }
   return texts;
+}
+
+std::uint64_t time_of(std::uint64_t now_ms, const std::string& text, std::string_view field) {
+  const ParsedMs parsed = parse_time(text, static_cast<std::int64_t>(now_ms));
+  if (!parsed || parsed.ms < 0)
+    throw invalid_request(std::string(field) + " must be a time such as 2026-01-27T12:00:00Z",
+                          field);
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
 }
 
 std::string named(const Names& names, std::string_view texts) {
@@ -93,7 +102,11 @@ bool falls_asked(const Request& request) {
 }
 
 Slice Slice::of(const Request& request, std::size_t limit, std::size_t most) {
-  if (request.asked("page") != nullptr || request.asked("per_page") != nullptr) {
+  const bool has_place = request.asked("cursor") != nullptr || request.asked("offset") != nullptr;
+  if (has_place && request.asked("page") != nullptr)
+    throw invalid_request("a list has either a page, or a cursor or an offset", "page");
+  if (has_place) limit = number_asked(request, "per_page", limit, 1, most);
+  if (!has_place && (request.asked("page") != nullptr || request.asked("per_page") != nullptr)) {
     const Page page = Page::of(request);
     return {.limit = page.per_page, .offset = page.begin(), .by_page = true};
   }

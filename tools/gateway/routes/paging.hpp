@@ -24,6 +24,10 @@ std::size_t number_asked(const Request& request, const std::string& name, std::s
 /// The values of a query's member, separated by commas.
 std::vector<std::string> texts_asked(const Request& request, const std::string& name);
 
+/// A time of a query or a body, or one that counts from now, in Unix ms and never 0; throws a Fault that
+/// names the field when it is none.
+std::uint64_t time_of(std::uint64_t now_ms, const std::string& text, std::string_view field);
+
 /// What `print` makes of each, separated by commas.
 template <class Items, class Print>
 std::string joined_texts(const Items& items, Print print) {

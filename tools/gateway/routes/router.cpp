@@ -113,6 +113,17 @@ void admit_extensions(const Request& request) {
   }
 }
 
+/// Without its parts `.` and `..`. Source: RFC 3986, 5.2.4.
+std::string without_dots(std::string_view path) {
+  std::vector<std::string_view> kept;
+  for (const std::string_view part : parts_of(path))
+    if (part == ".." && !kept.empty())
+      kept.pop_back();
+    else if (part != "." && part != "..")
+      kept.push_back(part);
+  return "/" + fmt::format("{}", fmt::join(kept, "/"));
+}
+
 }  // namespace
 
 Router::Router(bool test_hooks) {
@@ -229,21 +240,13 @@ bool takes_gzip(std::string_view accept_encoding) {
   return others;
 }
 
-/// Without its parts `.` and `..`. Source: RFC 3986, 5.2.4.
-std::string without_dots(std::string_view path) {
-  std::vector<std::string_view> kept;
-  for (const std::string_view part : parts_of(path))
-    if (part == ".." && !kept.empty())
-      kept.pop_back();
-    else if (part != "." && part != "..")
-      kept.push_back(part);
-  return "/" + fmt::format("{}", fmt::join(kept, "/"));
-}
-
 void read_target(std::string_view target, Request& request) {
   target = target.substr(0, target.find('#'));
   const std::string_view path = cut(target, '?');
-  request.path = path.find("/.") == std::string_view::npos ? std::string(path) : without_dots(path);
+  // Of what only looks: a change goes to the path that is written, or nowhere.
+  const bool looks = request.method == "GET" || request.method == "HEAD";
+  request.path =
+      looks && path.find("/.") != std::string_view::npos ? without_dots(path) : std::string(path);
   if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();
   while (!target.empty()) {
     std::string_view pair = cut(target, '&');

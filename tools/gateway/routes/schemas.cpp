@@ -30,7 +30,6 @@ std::string schema_text(const SchemaEntry& entry, bool whole) {
 /// A whole number (ojs-http-binding 15.2), or a text of up to three of them joined by dots, perhaps
 /// with more behind - or + (ojs-schema-registry 4).
 void read_version(const Body& body, SchemaEntry& entry) {
-  entry.order = {1, 0, 0};
   const auto given = body.raw("version");
   if (!given) return;
   entry.version = json::compact(*given);

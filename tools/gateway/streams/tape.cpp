@@ -221,8 +221,9 @@ Tape::History Tape::history(const Observer& observer, const EventFilter& filter,
   while (reader.next(event)) {
     const bool is_behind = reached;
     reached = reached || event.id == after;
+    if (event.time_ms < filter.since_ms) continue;
     Told told = told_of(observer, event);
-    if (event.time_ms < filter.since_ms || !filter.lets_pass(told)) continue;
+    if (!filter.lets_pass(told)) continue;
     ++history.total;
     if (!is_behind || behind++ < skip) continue;
     if (history.events.size() == most)
