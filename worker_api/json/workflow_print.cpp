@@ -156,10 +156,11 @@ std::string print_workflow(const WorkflowInfo& workflow) {
     ++total;
     completed += step.state == StepState::kCompleted ? 1 : 0;
   }
-  for (const std::string_view name : {parts_name(root.kind), std::string_view("steps")}) {
-    writer.number(std::string(name) + "_total", total);
-    writer.number(std::string(name) + "_completed", completed);
-    if (name == "steps") break;
+  writer.number("steps_total", total);
+  writer.number("steps_completed", completed);
+  if (parts_name(root.kind) == "jobs") {  // by either name
+    writer.number("jobs_total", total);
+    writer.number("jobs_completed", completed);
   }
   write_steps(writer, root);
   if (parts_name(root.kind) != "steps") writer.value("steps", steps_text(root));  // by either name
