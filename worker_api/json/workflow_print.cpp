@@ -47,11 +47,6 @@ void write_error(ObjectWriter& out, const WorkflowStep& step) {
 void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index,
                 const std::string& before);
 
-std::string id_of(const WorkflowStep& step, std::size_t index) {
-  if (!step.name.empty()) return step.name;
-  return step.job_id.empty() ? "step-" + std::to_string(index) : step.job_id;
-}
-
 /// An array of the steps that are not callbacks.
 std::string steps_text(const WorkflowStep& whole) {
   std::string steps = "[", before;
@@ -62,7 +57,7 @@ std::string steps_text(const WorkflowStep& whole) {
     ObjectWriter one(steps);
     write_step(one, step, index, before);
     one.close();
-    if (whole.kind == WorkflowKind::kChain) before = id_of(step, index);
+    if (whole.kind == WorkflowKind::kChain) before = workflow_part_id(step, index);
     ++index;
   }
   return steps + ']';
@@ -86,7 +81,7 @@ void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index,
                 const std::string& before) {
   if (step.callback.empty()) out.number("index", static_cast<std::int64_t>(index));
   if (step.callback.empty() || !step.name.empty() || !step.job_id.empty())
-    out.text("id", id_of(step, index));
+    out.text("id", workflow_part_id(step, index));
   if (!step.name.empty()) out.text("name", step.name);
   const bool job = step.kind == WorkflowKind::kJob;
   out.text("type", job ? std::string_view(step.type) : workflow_kind_name(step.kind));
@@ -139,6 +134,11 @@ void write_failures(ObjectWriter& out, const WorkflowInfo& workflow) {
 }
 
 }  // namespace
+
+std::string workflow_part_id(const WorkflowStep& part, std::size_t index) {
+  if (!part.name.empty()) return part.name;
+  return part.job_id.empty() ? "step-" + std::to_string(index) : part.job_id;
+}
 
 std::string print_workflow(const WorkflowInfo& workflow) {
   std::string out;

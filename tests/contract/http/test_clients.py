@@ -87,6 +87,10 @@ class PublishedClients(OnGateway):
 
         for age in ("7d", "P7D"):
             self.assertEqual(purged(age).json["deleted"], 0)
+        listed = self.call("GET", f"dead-letter?queue={self.queue}&page=1&per_page=5", expect=200).json
+        self.assertEqual((len(listed["jobs"]), listed["pagination"]["per_page"]), (1, 5))
+        beyond = self.call("GET", f"dead-letter?queue={self.queue}&page=2&per_page=5", expect=200).json
+        self.assertEqual((beyond["jobs"], beyond["total"]), ([], 1))
         eventually(lambda: purged("PT0S").json["deleted"] == 1)
         self.assertEqual(purged("soon", 400).error["details"]["field"], "older_than")
 
@@ -191,6 +195,8 @@ class PublishedClients(OnGateway):
         job = self.put_job()
         detail = self.call("GET", "admin/jobs/" + job["id"], expect=200).json
         self.assertEqual((detail["errors"], detail["result"]), ([], None))
+        listed = self.call("GET", "admin/jobs?queue=" + self.queue, expect=200).json
+        self.assertEqual(([each["id"] for each in listed["items"]], listed["jobs"]), ([job["id"]], listed["items"]))
         self.call("POST", "workers/ack", {"job_id": self.fetch()[0]["id"], "result": 7}, expect=200)
         self.assertEqual(self.call("GET", "admin/jobs/" + job["id"], expect=200).json["result"], 7)
 

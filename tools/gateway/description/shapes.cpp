@@ -212,9 +212,9 @@ constexpr Shape kShapes[] = {
                  "steps_cancelled?: integer, steps_already_completed?: integer, "
                  "metadata: WorkflowMetadata, +WorkflowTimes"},
     {"ShownWorkflow", "workflow: Workflow, +Workflow"},
-    {"WorkflowProgress", "workflow_id: text, type: text, state: 'running'|'completed'|'failed'|'cancelled', "
+    {"WorkflowProgress", "workflow_id: text, type?: text, state: 'running'|'completed'|'failed'|'cancelled', "
                          "progress: number, steps: [StepProgress], updated_at: time|null"},
-    {"StepProgress", "id?: text, job_id?: text|null, type: text, state: text, progress: number|null, "
+    {"StepProgress", "id: text, job_id?: text|null, type: text, state: text, progress: number|null, "
                      "message?: text, data?: any, steps?: [StepProgress]"},
     {"WorkflowList", "workflows: [Workflow], items: [Workflow], total: integer, pagination: Slice"},
 
@@ -257,7 +257,7 @@ constexpr Shape kShapes[] = {
     {"TenantStats", "+TenantNumbers, limits?: TenantLimitUses, fairness?: FairShare"},
     {"RemovedTenant", "tenant_id: text, deleted: boolean, jobs_kept: integer"},
     {"TenantPage", "items: [Tenant], pagination: Page"},
-    {"JobPage", "items: [Job], pagination: Page"},
+    {"JobPage", "items: [Job], jobs?: [Job], pagination: Page"},
     {"NewSchema", "uri: text, type: text, version?: integer|text, schema: object"},
     {"Schema", "uri: text, type: text, version: integer|text, schema?: object, created_at: time"},
     {"OneSchema", "schema: Schema"},

@@ -91,7 +91,7 @@ Reply list_chosen(Desk& desk, const Request& request, const Choice& choice) {
   if (found.more && !found.jobs.empty())
     pagination = joined(std::move(pagination),
                         "{\"next_cursor\":" + quoted(cursor_of(found.jobs.back())) + "}");
-  return ok("{\"items\":[" + items + "],\"pagination\":" + pagination + "}");
+  return ok("{" + named({"items", "jobs"}, items) + ",\"pagination\":" + pagination + "}");
 }
 
 Reply list(Desk& desk, const Request& request) {

@@ -26,16 +26,6 @@ constexpr std::uint32_t kMostDeadLetters = 1U << 24;  // as many as a segment ha
 constexpr std::array<std::string_view, 6> kChoosing = {"queue", "type",  "error_type",
                                                        "since", "until", "older_than"};
 
-/// Never 0, which would choose all.
-std::uint64_t moment(std::string_view name, const std::string& text) {
-  const ParsedMs parsed = parse_time(text, 0);
-  if (!parsed || parsed.ms < 0 || text.starts_with('+'))
-    throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z{}", name,
-                                      name == "older_than" ? ", or a duration such as P7D" : ""),
-                          std::string(name));
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parsed.ms));
-}
-
 /// `since` and `until` are of when they were discarded. Source: ojs-dead-letter 6.2, 9.1.
 void choose(JobFilter& filter, std::string_view name, const std::string& value,
             std::uint64_t now_ms) {
@@ -46,11 +36,12 @@ void choose(JobFilter& filter, std::string_view name, const std::string& value,
     filter.ended_before_ms =
         filter.ended_before_ms == 0 ? ms : std::min(filter.ended_before_ms, ms);
   };
-  if (name == "since") filter.ended_from_ms = std::max(filter.ended_from_ms, moment(name, value));
-  if (name == "until") until(moment(name, value) + 1);
+  if (name == "since")
+    filter.ended_from_ms = std::max(filter.ended_from_ms, time_of(now_ms, value, name));
+  if (name == "until") until(time_of(now_ms, value, name) + 1);
   if (name != "older_than") return;
   const ParsedMs age = parse_duration(value);  // how long ago, or when (ojs-admin-api 11.3)
-  until(!age || age.ms < 0 ? moment(name, value)
+  until(!age || age.ms < 0 ? time_of(now_ms, value, name)
                            : now_ms - std::min(now_ms - 1, static_cast<std::uint64_t>(age.ms)));
 }
 

@@ -51,7 +51,7 @@ EventFilter wanted(const Request& request) {
 }
 
 Reply list(Desk& desk, const Request& request) {
-  const bool by_page = request.asked("page") != nullptr || request.asked("per_page") != nullptr;
+  const bool by_page = Page::is_asked(request);
   const Page page = Page::of(request);
   const std::size_t limit = by_page ? page.per_page : number_asked(request, "limit", 100, 1, 1000);
   std::string after;

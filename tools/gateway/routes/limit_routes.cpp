@@ -77,7 +77,7 @@ Reply list(Desk& desk, const Request& request) {
     return limit_text(limit, now_ms);
   };
   const Names names = {"items", "rate_limits"};
-  const bool by_page = request.asked("page") != nullptr || request.asked("per_page") != nullptr;
+  const bool by_page = Page::is_asked(request);
   if (by_page || request.path.starts_with("/ojs/v1/admin/"))
     return ok(Page::of(request).list(limits, text, names));
   // By the words of ojs-rate-limiting 10.3 too.

@@ -53,6 +53,10 @@ std::string named(const Names& names, std::string_view texts) {
       names, [&](std::string_view name) { return quoted(name) + ":[" + std::string(texts) + "]"; });
 }
 
+bool Page::is_asked(const Request& request) {
+  return request.asked("page") != nullptr || request.asked("per_page") != nullptr;
+}
+
 Page Page::of(const Request& request) {
   return {number_asked(request, "page", 1, 1, 1'000'000),
           number_asked(request, "per_page", 20, 1, 100)};
@@ -101,25 +105,28 @@ bool falls_asked(const Request& request) {
   return order == nullptr || *order == "desc";
 }
 
-Slice Slice::of(const Request& request, std::size_t limit, std::size_t most) {
+Slice Slice::without_cursor(const Request& request, std::size_t limit, std::size_t most) {
   const bool has_place = request.asked("cursor") != nullptr || request.asked("offset") != nullptr;
   if (has_place && request.asked("page") != nullptr)
     throw invalid_request("a list has either a page, or a cursor or an offset", "page");
   if (has_place) limit = number_asked(request, "per_page", limit, 1, most);
-  if (!has_place && (request.asked("page") != nullptr || request.asked("per_page") != nullptr)) {
+  if (!has_place && Page::is_asked(request)) {
     const Page page = Page::of(request);
     return {.limit = page.per_page, .offset = page.begin(), .by_page = true};
   }
-  Slice slice{number_asked(request, "limit", limit, 1, most),
-              number_asked(request, "offset", 0, 0, kLastOffset)};
+  return {number_asked(request, "limit", limit, 1, most),
+          number_asked(request, "offset", 0, 0, kLastOffset)};
+}
+
+Slice Slice::of(const Request& request, std::size_t limit, std::size_t most) {
+  Slice slice = without_cursor(request, limit, most);
   if (request.asked("cursor") != nullptr)
     slice.offset = number_asked(request, "cursor", 0, 0, kLastOffset);
   return slice;
 }
 
 Slice Slice::of_jobs(const Request& request) {
-  Slice slice{number_asked(request, "limit", 50, 1, 1000),
-              number_asked(request, "offset", 0, 0, kLastOffset)};
+  Slice slice = without_cursor(request, 50, 1000);
   const std::string* cursor = request.asked("cursor");
   if (cursor != nullptr && !cursor->empty()) slice.behind = place_of(*cursor);
   return slice;

@@ -66,6 +66,7 @@ bool falls_asked(const Request& request);
 struct Page {
   std::size_t page = 1, per_page = 20;
   static Page of(const Request& request);
+  static bool is_asked(const Request& request);
   std::size_t begin() const { return (page - 1) * per_page; }
 
   /// {"items":[...],"pagination":{...}} of what `print` makes of the page's items.
@@ -109,6 +110,7 @@ struct Slice {
   std::string text(std::size_t total) const;
 
  private:
+  static Slice without_cursor(const Request& request, std::size_t limit, std::size_t most);
   std::string text_of(const JobPage& jobs) const;
   std::string text(std::size_t total, const std::string& next_cursor) const;
 };

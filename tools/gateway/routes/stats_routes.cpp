@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
@@ -23,17 +22,6 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kHeartbeat{15};
 constexpr std::uint64_t kHourMs = 3'600'000;
 
-/// RFC 3339 in the query; nothing: it was not asked for.
-std::optional<std::uint64_t> moment_asked(const Request& request, const std::string& name) {
-  const std::string* asked = request.asked(name);
-  if (asked == nullptr) return {};
-  const ParsedMs parsed = parse_timestamp(*asked);
-  if (!parsed || parsed.ms < 0)
-    throw invalid_request(fmt::format("{} must be a time such as 2026-01-27T12:00:00Z", name),
-                          name);
-  return static_cast<std::uint64_t>(parsed.ms);
-}
-
 Reply history(Desk& desk, const Request& request) {
   StatsLog::Span span;
   if (const std::string* asked = request.asked("period")) {
@@ -47,8 +35,12 @@ Reply history(Desk& desk, const Request& request) {
   if (const std::string* queue = request.asked("queue"); queue != nullptr && !queue->empty())
     throw unsupported("the past of one queue is not kept; leave queue out");
   const std::uint64_t now = desk.now_ms();
-  span.since_ms = moment_asked(request, "since").value_or(now - std::min(now, kHourMs));
-  span.until_ms = moment_asked(request, "until").value_or(now);
+  span.since_ms = now - std::min(now, kHourMs);
+  span.until_ms = now;
+  if (const std::string* since = request.asked("since"))
+    span.since_ms = time_of(now, *since, "since");
+  if (const std::string* until = request.asked("until"))
+    span.until_ms = time_of(now, *until, "until");
   if (span.since_ms > span.until_ms) throw invalid_request("since is after until", "since");
   return ok(desk.hall.stats().history(span));
 }

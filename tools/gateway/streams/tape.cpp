@@ -23,6 +23,13 @@ bool begins_among(const std::vector<std::string>& wanted, const std::string& tex
   });
 }
 
+/// As far as an event says it of itself, without a look at its job.
+template <typename Each>
+bool passes_by_itself(const EventFilter& filter, const Each& event) {
+  return begins_among(filter.types, event.type) && begins_among(filter.sources, event.source) &&
+         among(filter.queues, event.queue) && among(filter.jobs, event.job_id);
+}
+
 constexpr std::string_view kStateChanged = "job.state_changed";
 
 /// The same event once more, as another type sees it.
@@ -43,14 +50,13 @@ Told under_name(const Told& told, std::string_view suffix, std::string_view type
   return other;
 }
 
-/// Whose the job is, and the trace that it belongs to, as JSON; empty: none.
-void add_to_data(Told& told, const std::string& trace) {
+/// Whose the job is, and the trace that it belongs to.
+std::string with_job(const std::string& printed, const Told& told) {
   const std::string more = object([&](json::ObjectWriter& writer) {
     if (!told.tenant.empty()) writer.text("tenant_id", told.tenant);
-    if (!trace.empty()) writer.value("trace_id", trace);
+    if (!told.trace.empty()) writer.value("trace_id", told.trace);
   });
-  const std::string printed = std::move(told.json);
-  told.json = object([&](json::ObjectWriter& writer) {
+  return object([&](json::ObjectWriter& writer) {
     for (const json::Member& member : json::members_of(printed)) {
       const std::string value(member.value);
       writer.value(member.name, member.name == "data" ? joined(value, more) : value);
@@ -66,15 +72,11 @@ bool EventFilter::lets_pass(const Told& told) const {
   if (told.type == kStateChanged && !state_changes &&
       std::ranges::find(types, kStateChanged) == types.end())
     return false;
-  return begins_among(types, told.type) && begins_among(sources, told.source) &&
-         among(queues, told.queue) && among(jobs, told.job_id) && among(job_types, told.job_type) &&
+  return passes_by_itself(*this, told) && among(job_types, told.job_type) &&
          (tenant.empty() || told.tenant == tenant);
 }
 
-/// The event with the tenant and the trace of its job in its data, and with the worker for whom the segment has no place.
-Told Tape::told_of(const Observer& observer, Event event) {
-  if (event.fence != 0 && event.worker_id.empty())
-    if (auto note = notes_.note_of(event.job_id, event.fence)) event.worker_id = note->worker;
+Told Tape::told_of(const Observer& observer, const Event& event) {
   Told told;
   told.id = event.id;
   told.type = event.type;
@@ -82,17 +84,21 @@ Told Tape::told_of(const Observer& observer, Event event) {
   told.queue = event.queue;
   told.job_id = event.job_id;
   told.job_type = event.job_type;
-  told.json = print_event(event);
   told.tenant = event.workflow_tenant;
-  std::string trace;
   if (!event.job_id.empty()) {
     KnownJob job = jobs_.find(observer, event.job_id);
     told.tenant = std::move(job.tenant);
-    trace = std::move(job.trace);
+    told.trace = std::move(job.trace);
     if (told.job_type.empty()) told.job_type = std::move(job.type);
   }
-  if (!told.tenant.empty() || !trace.empty()) add_to_data(told, trace);
   return told;
+}
+
+std::string Tape::text_of(const Told& told, Event event) const {
+  if (event.fence != 0 && event.worker_id.empty())
+    if (auto note = notes_.note_of(event.job_id, event.fence)) event.worker_id = note->worker;
+  std::string printed = print_event(event);
+  return told.tenant.empty() && told.trace.empty() ? printed : with_job(printed, told);
 }
 
 void Tape::take_over() {
@@ -109,6 +115,7 @@ void Tape::take_over() {
 /// behind any of them.
 void Tape::keep_event(const Event& event) {
   std::vector<Told> all = {told_of(*observer_, event)};
+  all.front().json = text_of(all.front(), event);
   const auto change = state_change(jobs_, *observer_, event);
   if (const auto type = dead_letter_event(jobs_, *observer_, event, change); !type.empty())
     all.push_back(under_name(all.front(), "-dead_letter", type));
@@ -221,15 +228,17 @@ Tape::History Tape::history(const Observer& observer, const EventFilter& filter,
   while (reader.next(event)) {
     const bool is_behind = reached;
     reached = reached || event.id == after;
-    if (event.time_ms < filter.since_ms) continue;
+    if (event.time_ms < filter.since_ms || !passes_by_itself(filter, event)) continue;
     Told told = told_of(observer, event);
     if (!filter.lets_pass(told)) continue;
     ++history.total;
     if (!is_behind || behind++ < skip) continue;
-    if (history.events.size() == most)
+    if (history.events.size() == most) {
       history.more = true;
-    else
-      history.events.push_back(std::move(told));
+      continue;
+    }
+    told.json = text_of(told, event);
+    history.events.push_back(std::move(told));
   }
   history.gone = !reached;
   return history;

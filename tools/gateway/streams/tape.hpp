@@ -21,7 +21,9 @@ namespace ojs_shm::gateway {
 
 /// An event, as it is sent.
 struct Told {
-  std::string id, type, source, queue, job_id, job_type, tenant, json;
+  std::string id, type, source, queue, job_id, job_type, tenant;
+  std::string trace;  ///< of the job, as JSON; empty: it has none
+  std::string json;
   /// the last that is told of a job in a final state
   bool ends_job = false;
   /// of a `system.gap`, which every listener gets: events of the segment that were overwritten before
@@ -91,7 +93,11 @@ class Tape {
   void keep(Told told, std::uint64_t weight);
   void keep_gap();
   void keep_event(const Event& event);
-  Told told_of(const Observer& observer, Event event);
+  /// The event with what is known of its job, but for its text.
+  Told told_of(const Observer& observer, const Event& event);
+  /// With the tenant and the trace of its job in its data, and with the worker for whom the segment
+  /// has no place.
+  std::string text_of(const Told& told, Event event) const;
 
   const Segment& segment_;
   const Notes& notes_;
