@@ -22,11 +22,9 @@ struct Envelope {
   std::string queue = "default";
   std::string id;    ///< empty, or a UUIDv7 in lower case
   std::string args;  ///< the client's array, without white space between tokens
-  std::string
-      /// empty, or an object of all that must come back to readers of the job: meta, tags, retry
-      /// and
-      extra;
-  ///< unique as they were sent, unknown members
+  /// empty, or an object of all that must come back to readers of the job: meta, tags, retry, unique
+  /// (where `use_existing` has become `ignore`), and unknown members
+  std::string extra;
   std::optional<std::int64_t> priority;  ///< not yet held against a convention
   /// as it was written, when 64 bits do not hold it; then in no range
   std::string vast_priority;
@@ -45,7 +43,7 @@ struct Envelope {
   Retry retry;
   std::optional<JobLimit> limit;         ///< `rate_limit`
   std::string tenant;                    ///< `meta.tenant_id`
-  std::optional<JobUnique> unique = {};  ///< also kept in `extra` as it was sent
+  std::optional<JobUnique> unique = {};  ///< also kept in `extra`
   /// asked for in `extra`; the enqueue must grant or refuse it
   bool wants_rate_limit = false;
   bool wants_workflow = false;  ///< as above

@@ -150,18 +150,23 @@ class WorkflowReader {
     spec.id = keep(*id);
   }
 
+  /// What a whole says for its jobs ends with it.
+  struct DefaultsEnd {
+    Members& defaults;
+    Members outer = defaults;
+    ~DefaultsEnd() { defaults = std::move(outer); }
+  };
+
   /// {"chain": [...]} and its like.
   void read_short(std::string_view name, std::string_view value, const Members& around,
                   const std::string& path, WorkflowSpec& spec) {
     spec.kind = *kind_by_name(name);
     const std::string place = path + "." + std::string(name);
     if (json::kind_of(value) == Kind::kArray) {
-      const Members outer = defaults_;
+      const DefaultsEnd end{defaults_};
       note_unknown(around, path);
       read_common(around, path, spec);
-      read_steps(value, place, spec);
-      defaults_ = outer;
-      return;
+      return read_steps(value, place, spec);
     }
     if (json::kind_of(value) != Kind::kObject)
       return complain(place, std::string(name) + " must be an array of jobs");
@@ -224,7 +229,7 @@ class WorkflowReader {
   }
 
   void read_parts(const Members& members, const std::string& path, WorkflowSpec& spec) {
-    const Members outer = defaults_;
+    const DefaultsEnd end{defaults_};
     note_unknown(members, path);
     read_common(members, path, spec);
     const bool in_order = spec.kind == WorkflowKind::kChain || spec.kind == WorkflowKind::kGraph;
@@ -239,7 +244,6 @@ class WorkflowReader {
     read_steps(parts->value, path + "." + name, spec);
     if (spec.kind == WorkflowKind::kBatch) read_callbacks(members, path, spec);
     if (spec.kind == WorkflowKind::kGraph) complete_graph(spec);
-    defaults_ = outer;
   }
 
   void read_steps(std::string_view array, const std::string& path, WorkflowSpec& spec) {

@@ -143,8 +143,11 @@ class PublishedClients(OnGateway):
         self.put_job()
         job = self.fetch(visibility_timeout_ms=30_000)[0]
         for said in ({"job_ids": [job["id"]]}, {"job_id": job["id"]}):
+            self.call("POST", "test/clock", {"advance_ms": 20_000}, expect=200)  # longer together than the lease
             beat = self.call("POST", "workers/heartbeat", said, expect=200).json
             self.assertEqual((beat["jobs_extended"], beat["state"]), ([job["id"]], "running"))
+        foreign = self.call("POST", "workers/heartbeat", {"job_id": job["id"]}, expect=200, headers={"X-OJS-Tenant": "other"}).json
+        self.assertEqual(foreign["jobs_extended"], [], "a job of another tenant is not renewed")
         for said in ({}, {"active_jobs": [job["id"]]}):
             self.assertEqual(self.call("POST", "workers/heartbeat", said, expect=400).error["details"]["field"], "worker_id")
 
@@ -156,7 +159,11 @@ class PublishedClients(OnGateway):
         self.call("POST", "schemas", {"uri": "urn:v:latest", "type": "test.versions", "version": "4.10",
                                       "schema": {"maxItems": 0}}, expect=201)
         checked = {"type": "test.versions", "args": [1], "meta": {"ojs_validate": True}}
-        self.enqueue(**checked)  # by 5.0.0
+        self.enqueue(**checked)  # by 5.0.0-rc.1
+        self.call("POST", "schemas", {"uri": "urn:v:5", "type": "test.versions", "version": 5, "schema": {"maxItems": 0}}, expect=201)
+        self.enqueue(expect=422, **checked)  # by 5, which is later than its candidate
+        self.call("DELETE", "schemas/urn:v:5", expect=200)
+        self.enqueue(**checked)
         self.call("DELETE", "schemas/urn:v:5.0.0-rc.1", expect=200)
         self.enqueue(expect=422, **checked)  # by 4.10, which is later than 4.0.1
         for wrong in ("", "one", "1.2.3.4", -1, 1.5, True):

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace ojs_shm::gateway {
@@ -16,7 +17,12 @@ struct SchemaEntry {
   std::string uri, type, schema;                   ///< schema: JSON
   std::string version = "1";                       ///< JSON, as it was sent
   std::array<std::uint64_t, 3> order = {1, 0, 0};  ///< of versions: 1, "1" and "1.0.0" are one
+  bool released = true;                            ///< later than "1.0.0-rc.1"
   std::uint64_t created_at_ms = 0;
+
+  bool is_later_than(const SchemaEntry& other) const {
+    return std::tie(order, released) > std::tie(other.order, other.released);
+  }
 };
 
 /// Schemas that clients leave for each other. They live in this process; a job is held against one when
@@ -43,7 +49,7 @@ class SchemaBook {
     const std::lock_guard lock(mutex_);
     std::optional<SchemaEntry> latest;
     for (const auto& [uri, entry] : entries_)
-      if (entry.type == type && (!latest || entry.order > latest->order)) latest = entry;
+      if (entry.type == type && (!latest || entry.is_later_than(*latest))) latest = entry;
     return latest;
   }
   bool remove(std::string_view uri) {

@@ -40,6 +40,7 @@ void read_version(const Body& body, SchemaEntry& entry) {
     const auto read = std::from_chars(at, end, part);
     if (read.ec != std::errc()) break;
     at = read.ptr;
+    entry.released = at == end || *at != '-';
     if (at == end || *at == '-' || *at == '+') return;
     if (*at++ != '.' || &part == &entry.order.back()) break;
   }
