@@ -31,6 +31,7 @@ const Member* find(const Members& members, std::string_view name) {
     if (member.name == name && json::kind_of(member.value) != Kind::kNull) return &member;
   return nullptr;
 }
+const Member* find(Members&&, std::string_view) = delete;  // it would point to what is gone
 
 Members inside(const Members& members, std::string_view name) {
   const Member* member = find(members, name);

@@ -20,6 +20,7 @@ const Member* find(const Members& members, std::string_view name) {
     if (member.name == name && json::kind_of(member.value) != Kind::kNull) return &member;
   return nullptr;
 }
+const Member* find(Members&&, std::string_view) = delete;  // it would point to what is gone
 
 /// First those of a whole or a part, then those of a step beside its job's.
 constexpr std::string_view kMembers[] = {
@@ -223,9 +224,11 @@ class WorkflowReader {
     }
     for (const std::string_view name : {"meta", "metadata"})
       if (const Member* meta = find(members, name);
-          meta != nullptr && json::kind_of(meta->value) == Kind::kObject)
-        if (const Member* tenant = find(json::members_of(meta->value), "tenant_id"))
+          meta != nullptr && json::kind_of(meta->value) == Kind::kObject) {
+        const Members inner = json::members_of(meta->value);
+        if (const Member* tenant = find(inner, "tenant_id"))
           spec.tenant = keep(json::string_of(tenant->value).value_or(""));
+      }
   }
 
   void read_parts(const Members& members, const std::string& path, WorkflowSpec& spec) {
