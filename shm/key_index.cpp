@@ -143,13 +143,18 @@ bool KeyIndex::insert_alone(std::uint64_t hash, std::uint32_t slot, const Glance
 
 KeyIndex::Insert KeyIndex::stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries) {
   const std::uint64_t mark = fingerprint(hash);
-  if (!has(segment_, hash, slot) && place(entry_of(slot, mark), carries) == nullptr)
-    return Insert::kFull;
-  carries.begin();
-  const bool kept_out = any_of(segment_, mark, [&](const Word&, std::uint64_t found) {
-    return slot_of(found) != slot && carries(slot_of(found)) != Standing::kPasses;
-  });
-  return kept_out ? Insert::kDuplicate : Insert::kDone;
+  for (;;) {
+    if (!has(segment_, hash, slot) && place(entry_of(slot, mark), carries) == nullptr)
+      return Insert::kFull;
+    carries.begin();
+    const bool kept_out = any_of(segment_, mark, [&](const Word&, std::uint64_t found) {
+      return slot_of(found) != slot && carries(slot_of(found)) != Standing::kPasses;
+    });
+    if (kept_out) return Insert::kDuplicate;
+    // An inserter that looked at the slot before it was held may have taken its entry away, and be
+    // gone since.
+    if (has(segment_, hash, slot)) return Insert::kDone;
+  }
 }
 
 void KeyIndex::remove(std::uint64_t hash, std::uint32_t slot) {

@@ -86,7 +86,7 @@ void Actor::Batch::commit(JobId first) {
   actor_.intend_nothing();
   for (const Rival& rival : rivals_) {
     actor_.end_rival(rival.slot);
-    actor_.count_conflict(rival.by);
+    if (rival.by != kNoIndex) actor_.count_conflict(rival.by);
   }
   if (!victims.empty()) actor_.workflows().advance_dropped();
   if (gathers) actor_.gather_accounts(share_.queue(), kPatience);

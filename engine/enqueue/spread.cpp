@@ -124,7 +124,7 @@ void Actor::Spread::commit() {
     actor_.dropper(share.record()).leave_if_ours();
   }
   for (const Rival& rival : rivals_) {
-    actor_.count_conflict(rival.by);
+    if (rival.by != kNoIndex) actor_.count_conflict(rival.by);
     actor_.end_rival(rival.slot);
   }
   committed.set(0, Point::kSpreadCommitted);

@@ -56,8 +56,8 @@ void Changer::end_cancelled(std::uint32_t slot, Control held, unsigned before) {
 /// A move that fails because the job was moved meanwhile counts as done when a helper may have done
 /// it, or when it fits between two moves of other lanes. A move to another rank may have its place
 /// in line from before ours was called: ours comes after it.
-Outcome Changer::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous,
-                              JobState& found) {
+Outcome Changer::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found,
+                              bool raises) {
   const std::uint32_t slot = find_job(store_, id);
   if (slot == kNoIndex) return Outcome::kNotFound;
   JobRecord& job = store_.job(slot);
@@ -71,7 +71,7 @@ Outcome Changer::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previou
     found = job_state(before.state());
     previous = rank_of_ring(before.ring());
     if (move_of(Event::kReprioritize, before.state()) == nullptr) return Outcome::kWrongState;
-    if (previous == rank) return Outcome::kOk;
+    if (previous == rank || (raises && previous < rank)) return Outcome::kOk;
     const std::uint32_t q = job.queue.get();
     QueueRecord& queue = store_.queue(q);
     QueueTally& mine = tally(q);
@@ -89,7 +89,8 @@ Outcome Changer::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previou
       return index == kNoIndex ? Outcome::kNoRings : Outcome::kNoChunks;
     std::uint64_t word = before.word;
     const bool moved = job.control.cas(word, after.word, Point::kSlotReranked);
-    if (!moved && !available) continue;
+    // A move that others overtook may count as one before theirs; a raise must outlast them.
+    if (!moved && (raises || !available)) continue;
     if (!moved) {  // if it was not moved, it was taken: our hint is dead
       const Control now(word);
       const unsigned moves = now.moves_since(before);

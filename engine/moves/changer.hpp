@@ -25,7 +25,9 @@ class Changer : protected Holder {
 
   // ---- by its id (change.cpp)
   Outcome cancel(JobId id, JobState& found);
-  Outcome reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found);
+  /// `raises`: only to a better rank than it has at that moment.
+  Outcome reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previous, JobState& found,
+                       bool raises = false);
   Outcome activate(JobId id, Activation what, JobState& found);
   Outcome discard(JobId id);  ///< its queue is deleted
   Outcome drop_dead(JobId id, JobState& found);

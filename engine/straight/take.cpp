@@ -22,4 +22,25 @@ namespace ojs_shm::engine {
   tellings_.started(start);
 }
 
+/// Stores the result of a job that this lane is settling. Without room for it the job is active
+/// again, under another word.
+[[gnu::noinline]] bool StraightWay::keep_result(std::uint32_t slot, std::uint64_t& word,
+                                                std::string_view result) {
+  JobRecord& job = store_.job(slot);
+  const Control active(word), held = active.to(kSlotSettling, owner_);
+  const std::uint32_t block = slots_.write(slot, job.generation.get(), result);
+  if (block != kNoIndex) {
+    job.result_block.set(block);
+    job.result_length.set(static_cast<std::uint32_t>(result.size()));
+    return true;
+  }
+  const Control again = held.to(kSlotActive, active.ring(), active.owner());
+  const Deadline old(job.deadline.load());
+  job.deadline.store(Deadline(old.ms(), again.tag()).word, Point::kLeaseMoved);
+  job.control.store(again.word, Point::kSlotActive);
+  word = again.word;
+  intend_nothing();
+  return false;
+}
+
 }  // namespace ojs_shm::engine

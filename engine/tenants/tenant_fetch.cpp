@@ -1,26 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/tenants/tenant_fetch.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 #include "engine/tables/patience.hpp"
 
 namespace ojs_shm::engine {
 
-/// The best available job of the tenant, as it was found. What a limit holds back stands in no line.
-bool TenantFetch::find(std::uint32_t q, std::uint64_t tenant, std::uint32_t& slot,
-                       Control& found) const {
-  const QueueRecord& queue = store.queue(q);
-  const Aging aging = store.aging(queue);
+namespace {
+constexpr std::size_t kMostOfALook = 4096;
+}
+
+TenantFetch::TenantFetch(Actor& actor, Store& store, std::uint64_t tenant, std::size_t most)
+    : actor_(actor),
+      store_(store),
+      tenant_(tenant),
+      most_(std::clamp<std::size_t>(most, 1, kMostOfALook)) {}
+
+bool TenantFetch::Found::goes_before(const Found& other) const {
+  return std::tie(standing, since, ring, id) <
+         std::tie(other.standing, other.since, other.ring, other.id);
+}
+
+/// The best available jobs of the tenant, as they were found. What a limit holds back stands in no
+/// line.
+TenantFetch::Line TenantFetch::look(std::uint32_t q) const {
+  const QueueRecord& queue = store_.queue(q);
+  const Aging aging = store_.aging(queue);
   const bool sharded = (queue.flags.load() & kSharded) != 0;
-  const std::uint64_t now = store.now_ms();
-  slot = kNoIndex;
-  std::tuple<std::int64_t, std::uint64_t, unsigned, JobId> best;
-  for (std::uint32_t i = 0; i < store.slots(); ++i) {
-    const JobRecord& job = store.job(i);
+  const std::uint64_t now = store_.now_ms();
+  const auto before = [](const Found& a, const Found& b) { return a.goes_before(b); };
+  Line line{.jobs = {}, .was_whole = true};
+  for (std::uint32_t i = 0; i < store_.slots(); ++i) {
+    const JobRecord& job = store_.job(i);
     const Control control(job.control.load());
-    if (control.state() != kSlotAvailable || job.queue.get() != q || job.tenant.get() != tenant ||
-        store.parked(job))
+    if (control.state() != kSlotAvailable || job.queue.get() != q || job.tenant.get() != tenant_ ||
+        store_.parked(job))
       continue;
     const std::uint64_t since = job.available_at.get();
     const std::uint8_t rate = Store::age_rate(queue, sharded ? 0 : job.flags().part(), aging);
@@ -28,24 +44,38 @@ bool TenantFetch::find(std::uint32_t q, std::uint64_t tenant, std::uint32_t& slo
         aging.enabled()
             ? aging.effective(rank_of_ring(control.ring()), now > since ? now - since : 0, rate)
             : std::int64_t{control.ring()};
-    const std::tuple here(standing, since, control.ring(), job.id());
-    if (slot != kNoIndex && !(here < best)) continue;
-    slot = i, found = control, best = here;
+    const Found here{standing, since, control.ring(), job.id(), i, control};
+    if (line.jobs.size() == most_) {  // the last of a heap's order is its front
+      line.was_whole = false;
+      if (!before(here, line.jobs.front())) continue;
+      std::ranges::pop_heap(line.jobs, before);
+      line.jobs.pop_back();
+    }
+    line.jobs.push_back(here);
+    std::ranges::push_heap(line.jobs, before);
   }
-  return slot != kNoIndex;
+  std::ranges::sort(line.jobs, [&](const Found& a, const Found& b) { return before(b, a); });
+  return line;
 }
 
-Outcome TenantFetch::fetch(std::uint32_t q, std::uint64_t tenant, std::uint32_t lease_ms,
-                           bool lease_owned, Fetched& out) {
-  QueueRecord& queue = store.queue(q);
+Outcome TenantFetch::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                           Fetched& out) {
+  QueueRecord& queue = store_.queue(q);
+  const auto [place, anew] = lines_.try_emplace(q);
+  Line& line = place->second;
+  bool lost = anew;  // and then it looks, or looks again
   for (unsigned looks = 0; looks < kPatience; ++looks) {
-    std::uint32_t slot = kNoIndex;
-    Control available;
-    if (actor.shut(queue, queue.flags.load()) || !find(q, tenant, slot, available)) break;
-    const Outcome outcome = actor.fetch_seen(q, slot, available, lease_ms, lease_owned, out);
+    if (actor_.shut(queue, queue.flags.load())) break;
+    if (line.jobs.empty() && (lost || !line.was_whole)) line = look(q), lost = false;
+    if (line.jobs.empty()) break;
+    const Found best = line.jobs.back();
+    line.jobs.pop_back();
+    const Outcome outcome =
+        actor_.fetch_seen(q, best.slot, best.control, lease_ms, lease_owned, out);
     if (outcome != Outcome::kLost) return outcome;
+    lost = true;
   }
-  actor.found_nothing(queue, q);
+  actor_.found_nothing(queue, q);
   return Outcome::kEmpty;
 }
 

@@ -1,23 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <vector>
+
 #include "engine/actor.hpp"
 
 namespace ojs_shm::engine {
 
-/// Fetches the best job of one tenant, whatever stands before it. It looks at every slot, some
-/// nanoseconds each, so it is for clients that may see one tenant alone. The order is that of an
-/// ordinary fetch, but that weights of levels do not count: best level first, ageing where the queue
-/// ages, then by time. Turns of tenants neither count nor move.
-struct TenantFetch {
-  Actor& actor;
-  Store& store;
+/// Fetches the best jobs of one tenant, whatever stands before them. It looks at every slot, some
+/// nanoseconds each, so it is for clients that may see one tenant alone; one look at a queue is for
+/// as many jobs as are asked for. The order is that of an ordinary fetch, but that weights of levels
+/// do not count: best level first, ageing where the queue ages, then by time. Turns of tenants
+/// neither count nor move.
+class TenantFetch {
+ public:
+  /// `most`: how many jobs are wanted of it in all; beyond 4,096 it looks again.
+  TenantFetch(Actor& actor, Store& store, std::uint64_t tenant, std::size_t most = 1);
 
-  Outcome fetch(std::uint32_t queue, std::uint64_t tenant, std::uint32_t lease_ms, bool lease_owned,
-                Fetched& out);
+  Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& out);
 
  private:
-  bool find(std::uint32_t queue, std::uint64_t tenant, std::uint32_t& slot, Control& found) const;
+  struct Found {
+    std::int64_t standing;
+    std::uint64_t since;
+    unsigned ring;
+    JobId id;
+    std::uint32_t slot;
+    Control control;
+    bool goes_before(const Found& other) const;
+  };
+  struct Line {
+    std::vector<Found> jobs = {};  ///< the best is the last
+    bool was_whole = false;        ///< the look found no more than these
+  };
+  Line look(std::uint32_t queue) const;
+
+  Actor& actor_;
+  Store& store_;
+  std::uint64_t tenant_;
+  std::size_t most_;
+  std::map<std::uint32_t, Line> lines_;  ///< by queue
 };
 
 }  // namespace ojs_shm::engine

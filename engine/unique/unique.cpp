@@ -165,12 +165,9 @@ void UniqueKeys::raise_other(const NewAnnex& annex, std::uint32_t queue, std::ui
                              JobId other) {
   count_conflict(queue);
   if (!Uniqueness{annex.uniqueness}.raises() || store_.immutable_priorities()) return;
-  const std::uint32_t slot = find_job(store_, other);
-  if (slot == kNoIndex || rank_of_ring(Control(store_.job(slot).control.load()).ring()) <= rank)
-    return;
   std::uint8_t previous = 0;
   JobState found{};
-  (void)reprioritize(other, rank, previous, found);
+  (void)reprioritize(other, rank, previous, found, true);
 }
 
 /// An imported job: one that has not ended needs its key as a new one does, and replaces none; one
@@ -225,7 +222,7 @@ Outcome UniqueKeys::claim_keys(std::span<const NewJob> specs, std::span<const st
     }
     JobRecord& job = store_.job(slots[i]);
     for (Rival& rival : own) {
-      rival.by = specs[i].queue;
+      if (&rival == &own.front()) rival.by = specs[i].queue;
       if (Uniqueness{specs[i].annex->uniqueness}.on_conflict() ==
               OnConflict::kReplaceExceptSchedule &&
           rival.found.state() == kSlotScheduled) {

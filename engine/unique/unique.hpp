@@ -97,7 +97,8 @@ struct Conflicts {
 struct Rival {
   std::uint32_t slot = 0;
   Control found;
-  std::uint32_t by = kNoIndex;  ///< of a batch: the queue of the job that replaces it
+  /// of a batch, for the first of those that a job replaces: that job's queue, where it is counted
+  std::uint32_t by = kNoIndex;
 };
 using Rivals = Short<Rival>;
 

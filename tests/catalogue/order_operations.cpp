@@ -93,8 +93,8 @@ std::vector<Operation> order_operations() {
          engine::Fetched job;
          job.body = &body;
          const std::uint32_t queue = h.handle->store().find_queue("default");
-         if (engine::TenantFetch{actor, h.handle->store()}.fetch(
-                 queue, engine::hash_tenant("b"), 0, false, job) != engine::Outcome::kOk)
+         engine::TenantFetch fetch(actor, h.handle->store(), engine::hash_tenant("b"));
+         if (fetch.fetch(queue, 0, false, job) != engine::Outcome::kOk)
            throw std::runtime_error("the tenant has jobs");
          actor.ack(job.slot, job.word, "");
        }},

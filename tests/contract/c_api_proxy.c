@@ -58,6 +58,7 @@ static int enqueues_of_clients(void) {
   ojs_shm_job_spec job = spec("for.clients");
   ojs_shm_proxy* proxy = NULL;
   ojs_shm_waiting *first = NULL, *second = NULL, *third = NULL;
+  ojs_shm_pressure pressure = {0};
   struct pollfd bell = {0};
   uint64_t tags[2] = {0}, count = 0;
   char id[OJS_SHM_ID_SIZE];
@@ -78,7 +79,7 @@ static int enqueues_of_clients(void) {
   CHECK_OK(proxy, bell.fd);
   CHECK(ojs_shm_proxy_enqueue_begin(proxy, &job, 1, 30000, 8, &second) == bell.fd);
   CHECK(ojs_shm_proxy_enqueue_begin(proxy, &job, 1, 20, 9, &third) == bell.fd);
-  CHECK(ojs_shm_proxy_await(proxy, NULL, 0) == bell.fd);
+  CHECK(ojs_shm_proxy_await(proxy, NULL, 0, NULL, 0) == bell.fd);
   CHECK_OK(here.worker, ojs_shm_fetch(here.worker, here.job, 0));
   // The first has room, and the time of the third is over.
   while (decided < 2) {
@@ -92,6 +93,9 @@ static int enqueues_of_clients(void) {
   CHECK(tags[0] == 7 && tags[1] == 9);
   CHECK_OK(first, ojs_shm_enqueue_poll(first, id));
   CHECK(ojs_shm_enqueue_deduplicated(first, 0) == 0);
+  pressure.struct_size = sizeof pressure;
+  CHECK_OK(first, ojs_shm_enqueue_pressure(first, &pressure));
+  CHECK(pressure.depth == 1 && pressure.bound == 1 && strcmp(pressure.unit, "jobs") == 0);
   CHECK(ojs_shm_enqueue_poll(second, id) == OJS_SHM_E_EMPTY);
   CHECK(ojs_shm_enqueue_poll(third, id) == OJS_SHM_E_QUEUE_FULL);
   CHECK(ojs_shm_proxy_take_decided(proxy, NULL, 1) == OJS_SHM_E_INVALID);
@@ -146,14 +150,15 @@ static int by_ids(void) {
   CHECK(ojs_shm_proxy_hand_over(proxy, id, fence) == OJS_SHM_E_LOST);
 
   // It tells of jobs that come.
-  waiting.fd = ojs_shm_proxy_await(proxy, queues, 1);
+  waiting.fd = ojs_shm_proxy_await(proxy, queues, 1, NULL, 0);
   waiting.events = POLLIN;
   CHECK_OK(proxy, waiting.fd);
   job.queue = "other";
   CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
   CHECK(poll(&waiting, 1, WAIT_MS) == 1);
-  CHECK(ojs_shm_proxy_await(proxy, NULL, 0) == waiting.fd);
-  CHECK(ojs_shm_proxy_await(proxy, NULL, 1) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_proxy_await(proxy, NULL, 0, NULL, 0) == waiting.fd);
+  CHECK(ojs_shm_proxy_await(proxy, NULL, 1, NULL, 0) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_proxy_await(proxy, NULL, 0, NULL, 1) == OJS_SHM_E_INVALID);
   request.queues = queues;
   request.queue_count = 1;
   CHECK(ojs_shm_proxy_fetch(proxy, &request, here.text, sizeof here.text) > 2);

@@ -27,6 +27,7 @@ void look_around(const Segment& segment) {
   const auto seen = Observer::attach(segment);
   if (!seen.ok()) return;
   (void)seen->segment_info();
+  (void)seen->segment_settings();
   (void)seen->maintenance();
   (void)seen->queues();
   (void)seen->audit();

@@ -148,6 +148,7 @@ void Visitor::begin(Input& input) {
 void Visitor::poll(Input& input) {
   if (waiting_.empty()) return;
   const auto one = waiting_.begin() + static_cast<std::ptrdiff_t>(input.below(waiting_.size()));
+  (void)one->pressure();
   const auto answer = one->poll();
   (void)one->deadline();
   if (answer && answer->ok())

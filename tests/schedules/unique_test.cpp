@@ -55,6 +55,15 @@ TEST_F(UniqueSchedules, SUM_10_of_several_that_replace_each_other_one_stays) {
        {"unique: replace | put", kThere, {kReplace, kPut}}});
 }
 
+TEST_F(UniqueSchedules, PRI_T27_of_several_that_raise_a_priority_the_best_stays) {
+  const auto low = [](World& w) { w.put(World::kJanitor, 0, 3); };
+  const auto raise_to = [](std::uint8_t rank) {
+    return [rank](World& w, std::uint32_t i) { w.raise(i, 0, rank); };
+  };
+  explore_all({{"unique: raise | raise", low, {raise_to(1), raise_to(0)}},
+               {"unique: raise | raise | raise", low, {raise_to(2), raise_to(1), raise_to(0)}}});
+}
+
 /// One died after any of its writes; who repairs is killed as well, while another comes.
 TEST_F(UniqueSchedules, a_repairer_beside_one_who_comes_killed_too) {
   const auto at_work = [](World& w) { kThere(w), w.take(World::kJanitor); };

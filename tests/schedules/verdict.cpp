@@ -226,6 +226,8 @@ std::string World::verdict() {
     if (++books_[job].drained > 1)
       return text + "job " + std::to_string(job) + " came twice at the end; ";
     books_[job].rank_at_the_end = out.rank;
+    if (out.rank > books_[job].raised_to)
+      text += "job " + std::to_string(job) + " was raised, and fell again; ";
     line.push_back(job);
     if ((books_[job].half_fetched || books_[job].undelivered) &&
         store_->job(out.slot).attempt.get() != 1)

@@ -243,4 +243,13 @@ void World::move(std::uint32_t self, unsigned job, std::uint8_t rank) {
     books.moves.push_back({called, Fibers::now(), rank});
 }
 
+void World::raise(std::uint32_t self, unsigned job, std::uint8_t rank) {
+  Books& books = books_[job];
+  if (books.move_called == 0) books.move_called = Fibers::now();
+  std::uint8_t previous = 0;
+  engine::JobState found{};
+  if (actor(self).reprioritize(books.id, rank, previous, found, true) == Outcome::kOk)
+    books.raised_to = std::min(books.raised_to, rank);
+}
+
 }  // namespace ojs_shm::test

@@ -88,6 +88,8 @@ class World {
   void beat(std::uint32_t self);  ///< and reports progress
   void cancel(std::uint32_t self, unsigned job);
   void move(std::uint32_t self, unsigned job, std::uint8_t rank);
+  /// Only upwards; the job has no worse a rank from then on.
+  void raise(std::uint32_t self, unsigned job, std::uint8_t rank);
   void pack(std::uint32_t self);
   void pass_dead(std::uint32_t self);  ///< hints at the head of any ring, as a fetch does
   /// Clears the bits of all levels that it finds empty, as a fetch does after some passes.
@@ -191,7 +193,8 @@ class World {
     void end(std::uint64_t now) { ended = true, ended_at = now; }
     std::uint32_t drained = 0;
     std::uint8_t rank_at_the_end = 0;
-    std::vector<Move> moves;  ///< that were answered with ok
+    std::uint8_t raised_to = 0xFF;  ///< the best that was answered with ok
+    std::vector<Move> moves;        ///< that were answered with ok
   };
   struct Empty {
     std::uint64_t called, returned;

@@ -116,7 +116,7 @@ int set_cron(const Request& request, const CronSetOptions& options) {
   const auto cron =
       must(known && !options.file ? parse_cron_changes(*known, text, shell::unix_now_ms())
                                   : parse_cron(text, shell::unix_now_ms(), options.name));
-  judge_unknown(*cron, options.strict || observer.segment_info().strict_envelopes);
+  judge_unknown(*cron, options.strict || observer.segment_settings().strict_envelopes);
   must(admin.set_cron(cron->spec));
   const CronInfo made = must(observer.cron(options.name));
   if (request.json)

@@ -81,7 +81,7 @@ int retention(const Request& request, const RetentionOptions& options) {
   if (!options.max_age.empty()) wanted.max_age_ms = must(shell::parse_duration_ms(options.max_age));
   if (wanted.max_age_ms || wanted.max_count)
     must(must(Admin::attach(request.where)).set_dead_retention(wanted));
-  const SegmentInfo info = must(Observer::attach(request.where)).segment_info();
+  const SegmentInfo info = must(Observer::attach(request.where)).segment_settings();
   const std::string shown = print_dead_retention(info);
   if (!request.json && (wanted.max_age_ms || wanted.max_count)) {
     shell::inform("dead letters are kept as set; `dead retention` shows how");

@@ -95,7 +95,8 @@ int enqueue(const Request& request, const Options& options) {
   await_segment(request, kPatience);
   Producer producer = must(Producer::attach(request.where));
   const bool strict =
-      options.strict || must(Observer::attach(producer.segment())).segment_info().strict_envelopes;
+      options.strict ||
+      must(Observer::attach(producer.segment())).segment_settings().strict_envelopes;
   if (options.on_full.empty())
     return EnvelopeStream(producer, STDIN_FILENO, request.json, strict, patience_of(options)).run();
   const OnFull on_full = on_full_of(options.on_full, producer.segment());

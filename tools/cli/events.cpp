@@ -151,7 +151,7 @@ int events(const Request& request, const EventsOptions& options) {
     }
   }
   const Observer observer = must(Observer::attach(request.where));
-  if (!observer.segment_info().events)
+  if (!observer.segment_settings().events)
     shell::say("events are off in segment '{}'; `ojs-shm events --on` turns them on\n",
                request.where.name);
   if (options.follow) {
@@ -160,7 +160,7 @@ int events(const Request& request, const EventsOptions& options) {
   }
   EventReader reader = observer.events({.from_start = true, .settle_ms = 0});
   std::uint64_t told = 0;
-  const std::size_t most = observer.segment_info().slots + (1U << 20);  // other processes go on
+  const std::size_t most = observer.segment_settings().slots + (1U << 20);  // other processes go on
   for (std::size_t i = 0; i < most && print_next(reader, request, options, told); ++i) {}
   return shell::kExitOk;
 }

@@ -288,7 +288,7 @@ int default_priority(const Request& request, const DefaultPriorityOptions& optio
     must(must(Admin::attach(request.where)).set_default_priority(options.type, wanted));
   }
   const auto priority = observer.default_priority(options.type);
-  const std::int64_t shown = priority.value_or(observer.segment_info().priority_default);
+  const std::int64_t shown = priority.value_or(observer.segment_settings().priority_default);
   if (request.json) {
     print_line(object([&](json::ObjectWriter& writer) {
       writer.text("type", options.type);
@@ -311,7 +311,7 @@ int default_aging(const Request& request, const DefaultAgingOptions& options) {
         [&](json::ObjectWriter& writer) { writer.value("aging", aging_object(options.aging)); })));
     must(must(Admin::attach(request.where)).set_default_aging(*read.aging));
   }
-  const SegmentInfo info = must(Observer::attach(request.where)).segment_info();
+  const SegmentInfo info = must(Observer::attach(request.where)).segment_settings();
   const std::string shown = internal::print_aging(info.aging, info.lower_first);
   request.json ? print_line(shown) : print_members(shown);
   return shell::kExitOk;

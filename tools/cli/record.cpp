@@ -37,7 +37,7 @@ struct RecordOptions {
 class EventsOn {
  public:
   EventsOn(const Request& request, const Observer& observer) {
-    if (observer.segment_info().events) return;
+    if (observer.segment_settings().events) return;
     admin_.emplace(must(Admin::attach(request.where)));
     must(admin_->set_events(true));
   }

@@ -154,7 +154,7 @@ int work(const Request& request, const WorkOptions& options) {
   const Observer observer = must(Observer::attach(segment));
   if (!observer.pool(options.pool.empty() ? "default" : options.pool).ok())
     name_missing_queues(observer, crew.worker.queues);
-  crew.largest_result = observer.segment_info().max_body_bytes;
+  crew.largest_result = observer.segment_settings().max_body_bytes;
   must(WorkCrew(segment, std::move(crew)).run());
   return shell::kExitOk;
 }

@@ -113,7 +113,7 @@ int run_workflow(const Request& request, const RunOptions& options) {
   }();
   const WorkflowText workflow = must(of_job ? workflow_of_job(text, shell::unix_now_ms())
                                             : parse_workflow(text, shell::unix_now_ms()));
-  judge_unknown(workflow, options.strict || observer.segment_info().strict_envelopes);
+  judge_unknown(workflow, options.strict || observer.segment_settings().strict_envelopes);
   const std::string id = must(producer.create_workflow(workflow.spec));
   if (options.follow) return exit_of(follow(observer, id, request.json));
   const auto made = observer.workflow(id);

@@ -37,6 +37,7 @@ EXEMPT = {
     "the fuzz visitor: Proxy::take_ended": "as above",
     "the fuzz visitor: EventReader::holds_young": "what this process has seen",
     "a hand of the storms: EventReader::holds_young": "as above",
+    "a hand of the storms: Observer::segment_settings": "a part of segment_info",
     "the fuzz visitor: Admin::producer": "the visitor has one of its own",
     "the fuzz visitor: EventReader::lost": "a number of this process",
     "a hand of the storms: Producer::create_workflow": "tests/stress/workflows_test.cpp is a storm of workflows",

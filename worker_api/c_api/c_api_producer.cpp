@@ -156,6 +156,18 @@ std::int64_t give_job(Record& record, const ojs_shm::Result<ojs_shm::JobInfo>& j
   return record.give(ojs_shm::print_job(job.value()), buffer, size);
 }
 
+int tell(const std::optional<ojs_shm::QueuePressure>& level, ojs_shm_pressure* pressure) {
+  ojs_shm_pressure filled{};
+  filled.unit = level ? level->unit.data() : "";  // literals, so a NUL follows
+  if (level) {
+    filled.depth = level->depth;
+    filled.bound = level->bound;
+    filled.pressure = level->pressure;
+  }
+  write_struct(pressure, filled, "pressure");
+  return OJS_SHM_OK;
+}
+
 }  // namespace
 
 extern "C" {
@@ -298,18 +310,11 @@ int ojs_shm_last_deduplicated(const ojs_shm_producer* producer, std::size_t plac
 }
 
 int ojs_shm_last_pressure(const ojs_shm_producer* producer, ojs_shm_pressure* pressure) {
-  return entry(producer, [&](Record&) -> int {
-    ojs_shm_pressure filled{};
-    const auto level = producer->object.pressure();
-    filled.unit = level ? level->unit.data() : "";  // literals, so a NUL follows
-    if (level) {
-      filled.depth = level->depth;
-      filled.bound = level->bound;
-      filled.pressure = level->pressure;
-    }
-    write_struct(pressure, filled, "pressure");
-    return OJS_SHM_OK;
-  });
+  return entry(producer, [&](Record&) { return tell(producer->object.pressure(), pressure); });
+}
+
+int ojs_shm_enqueue_pressure(const ojs_shm_waiting* waiting, ojs_shm_pressure* pressure) {
+  return entry(waiting, [&](Record&) { return tell(waiting->object.pressure(), pressure); });
 }
 
 int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms, char* buffer,

@@ -86,9 +86,11 @@ int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetch_request* r
   });
 }
 
-int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues, size_t count) {
+int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues, size_t queue_count,
+                        const char* const* pools, size_t pool_count) {
   return entry(proxy, [&](Record& record) -> int {
-    const auto descriptor = proxy->object.await_jobs(names_of(queues, count, "queues"));
+    const auto descriptor = proxy->object.await_jobs(names_of(queues, queue_count, "queues"),
+                                                     names_of(pools, pool_count, "pools"));
     return descriptor ? *descriptor : record.fail(descriptor.error());
   });
 }

@@ -56,7 +56,7 @@ std::string_view state_after(std::string_view type) {
   return type == "job.discarded" || type == "job.expired" ? "discarded" : "";
 }
 
-/// Source: ojs-conformance, L0-EVT-002.
+/// Source: ojs-events 5.
 void write_common(ObjectWriter& data, const Event& event) {
   if (!event.job_type.empty()) data.text("type", event.job_type);
   if (const std::string_view state = state_after(event.type); !state.empty())

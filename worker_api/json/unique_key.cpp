@@ -24,12 +24,20 @@ namespace {
 /// What some clients say instead of "ignore".
 constexpr std::string_view kUseExisting = "use_existing";
 
+/// Each is looked for among all the others and among the members of the job.
+constexpr std::size_t kMostTexts = 100;
+
 std::vector<std::string> texts_in(std::string_view member, std::string_view value,
                                   Complaint& complaint) {
   std::vector<std::string> texts;
   if (kind_of(value) == Kind::kNull) return texts;
   if (!check_texts(member, value, complaint)) return texts;
-  for (const std::string_view element : elements_of(value)) {
+  const auto elements = elements_of(value);
+  if (elements.size() > kMostTexts) {
+    complaint.about(member, "may have at most 100 elements");
+    return texts;
+  }
+  for (const std::string_view element : elements) {
     texts.push_back(string_of(element).value_or(""));
     if (std::ranges::count(texts, texts.back()) > 1)
       complaint.about(member, "names '" + texts.back() + "' twice");
@@ -366,6 +374,17 @@ Result<JobUnique> unique_in_tenant(const JobSpec& job) {
     return JobUnique::of(job, policy);
   }
   return invalid("unique", "is not there");
+}
+
+bool has_key_of_tenant(const JobInfo& job) {
+  if (job.unique_key.empty()) return false;
+  JobSpec spec;
+  spec.type = job.type;
+  spec.queue = job.queue;
+  spec.args = job.args;
+  spec.extra = job.extra;
+  const auto said = unique_in(spec);
+  return said && !said->key().starts_with(job.unique_key);
 }
 
 std::string print_unique(std::string_view key, const UniquePolicy& policy) {

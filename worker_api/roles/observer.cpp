@@ -40,6 +40,10 @@ SegmentInfo Observer::segment_info() const {
   return info;
 }
 
+SegmentInfo Observer::segment_settings() const {
+  return internal::describe_settings(*segment_.attachment());
+}
+
 Maintenance Observer::maintenance() const {
   return internal::describe_maintenance(segment_.attachment()->store());
 }

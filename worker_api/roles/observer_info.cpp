@@ -109,13 +109,12 @@ Maintenance describe_maintenance(const engine::Store& store) {
   return {view.on, view.reason, view.since_ms, view.end_ms};
 }
 
-SegmentInfo describe_segment(Attachment& attachment, const engine::Census& census) {
-  engine::Store& store = attachment.store();
-  shm::Segment& segment = attachment.segment();
+SegmentInfo describe_settings(Attachment& attachment) {
+  const engine::Store& store = attachment.store();
+  const shm::Segment& segment = attachment.segment();
   const shm::Header& header = segment.header();
   const engine::EngineHeader& engine_header = store.header();
   const engine::ConventionInfo& convention = engine::info(store.convention());
-  const shm::Geometry& g = segment.geometry();
   SegmentInfo info;
   info.name = attachment.name().name;
   info.path = segment.path();
@@ -125,7 +124,7 @@ SegmentInfo describe_segment(Attachment& attachment, const engine::Census& censu
   info.format = header.format;
   info.size_bytes = segment.size();
   info.created_at_ms = header.made_at_ms;
-  info.slots = g.slots;
+  info.slots = segment.geometry().slots;
   info.max_body_bytes = store.max_body();
   info.default_lease_ms = store.default_lease_ms();
   info.retention_ms = engine_header.retention_ms;
@@ -149,6 +148,13 @@ SegmentInfo describe_segment(Attachment& attachment, const engine::Census& censu
     info.last_repair = LastRepair{at, static_cast<std::uint32_t>(pids >> 32),
                                   static_cast<std::uint32_t>(pids), header.last_mended.load()};
   }
+  return info;
+}
+
+SegmentInfo describe_segment(Attachment& attachment, const engine::Census& census) {
+  shm::Segment& segment = attachment.segment();
+  const shm::Geometry& g = segment.geometry();
+  SegmentInfo info = describe_settings(attachment);
   info.overdue_ms = census.overdue_ms;
   for (std::uint32_t i = 0; i < g.processes; ++i) {
     if (segment.process(i).live.load() == 0) continue;
@@ -157,7 +163,7 @@ SegmentInfo describe_segment(Attachment& attachment, const engine::Census& censu
     process.pid = segment.process(i).pid.load();
     process.alive = attachment.alive(i);
     process.stopped = process.alive && shm::stopped(segment.process(i));
-    process.supervisor = header.supervisor.load() == i + 1;
+    process.supervisor = segment.header().supervisor.load() == i + 1;
     process.broker = is_broker(attachment, i);
     for (std::uint32_t l = 0; l < g.lanes; ++l)
       if (segment.lane(l).process.load() == i + 1)

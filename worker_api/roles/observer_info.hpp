@@ -28,6 +28,8 @@ QueueInfo describe_queue(const engine::Store& store, std::uint32_t queue,
 /// Whether that process has the broker's seat, or died in it.
 bool is_broker(Attachment& attachment, std::uint32_t process);
 Maintenance describe_maintenance(const engine::Store& store);
+/// The segment as it is set up, without what has to be counted.
+SegmentInfo describe_settings(Attachment& attachment);
 /// The segment as the census found it; its memory pools are left to the caller.
 SegmentInfo describe_segment(Attachment& attachment, const engine::Census& census);
 

@@ -55,6 +55,7 @@ struct Producer::Impl {
     ignored = true;
     return {actor().conflicts().clash.id};
   }
+  std::optional<QueuePressure> pressure();  ///< of the last enqueue
   bool deduplicated(std::size_t at) {
     const std::vector<bool>& there = actor().conflicts().ignored;
     return ignored || (at < there.size() && there[at]);

@@ -35,11 +35,13 @@ Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_
   return error;
 }
 
-std::optional<QueuePressure> Producer::pressure() const {
-  const engine::Fullness& met = impl_->actor().met().fullness;
+std::optional<QueuePressure> Producer::Impl::pressure() {
+  const engine::Fullness& met = actor().met().fullness;
   if (met.bound == 0) return std::nullopt;
   return QueuePressure{met.depth, met.bound, met.bytes ? "bytes" : "jobs", met.pressure()};
 }
+
+std::optional<QueuePressure> Producer::pressure() const { return impl_->pressure(); }
 
 Result<JobIdText> Producer::enqueue(const JobSpec& spec, const EnqueueOptions& options) {
   if (options.block_timeout.count() == 0) return enqueue(spec);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "engine/fetch/turns.hpp"
 #include "engine/pools/pool_look.hpp"
 #include "engine/rules/names.hpp"
 #include "engine/tables/job_look.hpp"
-#include "engine/tenants/tenant_fetch.hpp"
 #include "engine/tenants/tenant_rules.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/failure_entry.hpp"
@@ -26,6 +26,11 @@ namespace {
 /// begin anew.
 constexpr std::size_t kMostTurns = 256;
 constexpr std::size_t kMostKnownWorkers = 4096;
+
+/// What the queues and weights of one request may cost before it looks at a job: the steps of a
+/// cycle's making are its turns times its queues.
+constexpr std::size_t kMostQueues = 1000;
+constexpr std::uint64_t kMostSteps = 1U << 22;
 
 /// What the job has beside type and args; a snapshot without texts has nothing.
 std::string_view extra_of(const engine::Snapshot& job) {
@@ -55,6 +60,8 @@ const Segment& Proxy::segment() const { return impl_->handle->segment(); }
 Status Proxy::Impl::check(const FetchRequest& request) const {
   if (request.queues.empty())
     return internal::invalid_setting("queues", "queues must name at least one queue");
+  if (request.queues.size() > kMostQueues)
+    return internal::invalid_setting("queues", "a fetch names at most 1000 queues", kMostQueues);
   if (Status checked = check_names(request.queues); !checked) return checked;
   if (request.weights.empty()) return {};
   if (request.weights.size() != request.queues.size())
@@ -62,6 +69,14 @@ Status Proxy::Impl::check(const FetchRequest& request) const {
   for (const std::uint32_t weight : request.weights)
     if (weight < 1 || weight > 1000)
       return internal::invalid_setting("weights", "a weight is a number from 1 to 1000", 1000);
+  std::uint32_t divisor = 0;
+  for (const std::uint32_t weight : request.weights) divisor = std::gcd(divisor, weight);
+  std::uint64_t cycle = 0;
+  for (const std::uint32_t weight : request.weights) cycle += weight / divisor;
+  if (cycle * request.queues.size() > kMostSteps)
+    return internal::invalid_setting(
+        "weights",
+        "the weights make too long a cycle of turns for so many queues; give smaller ones");
   return {};
 }
 
@@ -140,17 +155,15 @@ bool Proxy::Impl::in_turn(const FetchRequest& request, const Take& from_queue) {
 
 /// One job of the tenant, from the queue whose turn it is of those that have any: of the pool's, or
 /// of those asked for.
-bool Proxy::Impl::take_of_tenant(engine::Actor& actor, std::uint32_t pool,
-                                 const FetchRequest& request, engine::Fetched& job) {
-  const std::uint64_t tenant = engine::hash_tenant(*request.tenant);
+bool Proxy::Impl::take_of_tenant(engine::TenantFetch& fetch, engine::PoolWorker& worker,
+                                 std::uint32_t pool, const FetchRequest& request,
+                                 engine::Fetched& job) {
   const auto from = [&](std::uint32_t queue) {
     return queue != engine::kNoIndex &&
-           engine::TenantFetch{actor, store()}.fetch(queue, tenant, request.lease_ms, !request.held,
-                                                     job) == engine::Outcome::kOk;
+           fetch.fetch(queue, request.lease_ms, !request.held, job) == engine::Outcome::kOk;
   };
   if (pool == engine::kNoIndex) return in_turn(request, from);
   engine::PoolTour tour;
-  engine::PoolWorker& worker = actor.pool_worker();
   for (std::uint32_t queue = 0; worker.choose(tour, queue) == engine::Outcome::kOk;) {
     if (from(queue)) return worker.count_served(tour), true;
     (void)worker.passed(tour);
@@ -188,11 +201,14 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
   }
   actor->pool_worker().work_as(worker, request.held);
   const std::size_t most = std::min(request.count, room_of(worker, pool));
+  std::optional<engine::TenantFetch> of_tenant;
+  if (request.tenant)
+    of_tenant.emplace(*actor, store(), engine::hash_tenant(*request.tenant), most);
   while (jobs.size() < most) {
     engine::Fetched got;
     got.body = &body;
     const bool found =
-        request.tenant ? take_of_tenant(*actor, pool, request, got)
+        of_tenant ? take_of_tenant(*of_tenant, actor->pool_worker(), pool, request, got)
         : pool == engine::kNoIndex
             ? in_turn(request, [&](std::uint32_t queue) { return take(queue, request, got); })
             : actor->fetch_from_pool(request.lease_ms, !request.held, got) == engine::Outcome::kOk;

@@ -12,6 +12,7 @@
 
 #include "engine/fetch/turns.hpp"
 #include "engine/rules/names.hpp"
+#include "engine/tenants/tenant_fetch.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/awaited_ends.hpp"
 #include "worker_api/roles/event_bell.hpp"
@@ -106,8 +107,8 @@ struct Proxy::Impl {
   /// Asks the queues of the request in the order of their turns, until one gives a job.
   template <class Take>
   bool in_turn(const FetchRequest& request, const Take& from_queue);
-  bool take_of_tenant(engine::Actor& actor, std::uint32_t pool, const FetchRequest& request,
-                      engine::Fetched& job);
+  bool take_of_tenant(engine::TenantFetch& fetch, engine::PoolWorker& worker, std::uint32_t pool,
+                      const FetchRequest& request, engine::Fetched& job);
   Status fill(const FetchRequest& request, std::vector<JobInfo>& jobs);
 };
 

@@ -18,6 +18,8 @@
 #include "worker_api/json/cron_text.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_export.hpp"
+#include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/unique_key.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/limit_rule.hpp"
 
@@ -81,9 +83,24 @@ QueueInfo with_one_order(QueueInfo queue) {
   return queue;
 }
 
+/// A key that the job's own words do not give is written as it is.
+JobInfo with_true_key(JobInfo job) {
+  if (!has_key_of_tenant(job)) return job;
+  std::string extra;
+  json::ObjectWriter writer(extra);
+  for (const json::Member& member : json::members_of(job.extra))
+    if (member.name == "unique")
+      writer.value("unique", print_unique(job.unique_key, job.unique));
+    else
+      writer.value(member.name, member.value);
+  writer.close();
+  job.extra = std::move(extra);
+  return job;
+}
+
 ExportedJob exported(const JobInfo& job) {
   const bool expired = job.state == State::kDiscarded && job.completed_at_ms == 0;
-  return {job, std::to_string(job.priority), expired};
+  return {with_true_key(job), std::to_string(job.priority), expired};
 }
 
 /// The member as it stands; nothing while it is between two states.
@@ -199,6 +216,7 @@ Status export_segment(const Segment& segment,
   };
   if (Status done = print_limits(true); !done) return done;
   for (CronInfo& cron : observer->crons()) {
+    cron.job = with_true_key(std::move(cron.job));
     cron.job.unique_key.clear();  // what a native client set it says in no words
     if (Status done = line(print_export(ExportedCron{print_cron(cron)})); !done) return done;
   }

@@ -75,6 +75,7 @@ bool WaitingEnqueue::Impl::look() {
     decided.emplace(producer->refusal(outcome, producer->refusing(jobs), "batch", specs));
   for (std::size_t i = 0; i < specs.size(); ++i)
     deduplicated.push_back(specs[i].unique != nullptr && producer->deduplicated(i));
+  pressure = producer->pressure();
   return true;
 }
 
@@ -96,6 +97,8 @@ std::optional<Result<std::vector<JobIdText>>> WaitingEnqueue::poll() {
 bool WaitingEnqueue::deduplicated(std::size_t at) const {
   return at < impl_->deduplicated.size() && impl_->deduplicated[at];
 }
+
+std::optional<QueuePressure> WaitingEnqueue::pressure() const { return impl_->pressure; }
 
 std::chrono::steady_clock::time_point WaitingEnqueue::deadline() const {
   return std::chrono::steady_clock::time_point(std::chrono::milliseconds(impl_->wait->until_ms()));

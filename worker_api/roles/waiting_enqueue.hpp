@@ -22,6 +22,7 @@ struct WaitingEnqueue::Impl final : internal::InLine {
   std::vector<engine::NewJob> jobs;
   std::optional<Result<std::vector<JobIdText>>> decided;
   std::vector<bool> deduplicated;
+  std::optional<QueuePressure> pressure;
 
   /// Begins one, and looks for the first time.
   static Result<WaitingEnqueue> begin(std::shared_ptr<Producer::Impl> producer,

@@ -96,6 +96,14 @@ class ByIds(OnQueue):
         with self.assertRaises(ojs_shm.InvalidArgument):
             self.proxy.await_jobs(["Not a name"])
 
+    def test_a_descriptor_says_when_jobs_come_into_the_queues_of_a_pool(self):
+        self.queue.configure_pool("awaited", queues=["of-a-pool"])
+        self.addCleanup(self.queue.remove_pool, "awaited")
+        descriptor = self.proxy.await_jobs([], ["awaited"])
+        task = self.queue.submit("comes", queue="of-a-pool")
+        self.assertEqual(select.select([descriptor], [], [], BOUND)[0], [descriptor])
+        self.assertEqual([job.id for job in self.proxy.fetch(pool="awaited")], [task.id])
+
     def hear(self, descriptor, look):
         """What `look` finds once the descriptor was readable, as an event loop asks."""
         def heard():

@@ -158,6 +158,8 @@ class ProducerLane {
                    "a deadline is later than it was asked for");
     if (begun->deduplicated(keys.size()))
       lane_.accuse(Offence::kUnexpectedAnswer, keys.front(), "a job beyond the last was there");
+    if (const auto met = begun->pressure(); met && !(met->pressure >= 0 && met->pressure <= 1))
+      lane_.accuse(Offence::kUnexpectedAnswer, keys.front(), "a pressure that is no share");
     waiting_.push_back({keys, std::move(begun).value()});
     return true;
   }

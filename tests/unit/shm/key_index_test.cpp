@@ -196,6 +196,17 @@ TEST_F(Keys, of_one_window_stand_beside_each_other_until_it_is_full) {
   EXPECT_EQ(words_in_use(), 0U);
 }
 
+/// As a newcomer does that found the finished job superfluous, removed its entry, and then gave up.
+TEST_F(Keys, one_that_stands_again_notices_that_its_entry_was_taken_meanwhile) {
+  ASSERT_EQ(insert(7, 5), Insert::kDone);
+  Carried look(7);
+  look.act_in_look = 1;
+  look.act = [&] { index_.remove(7, 5); };
+  EXPECT_EQ(index_.stand(7, 5, look), Insert::kDone);
+  EXPECT_EQ(look.looks, 2U) << "with its new entry it looks again";
+  EXPECT_EQ(find(7), 5U);
+}
+
 TEST_F(Keys, beyond_their_line_are_found_when_those_before_them_are_gone) {
   constexpr unsigned kMany = 2 * KeyIndex::kLineWords;
   for (std::uint32_t slot = 0; slot < kMany; ++slot)

@@ -268,6 +268,9 @@ class OJS_SHM_API Observer {
   static Result<Observer> attach(const SegmentName& name);  ///< maps read-only
 
   SegmentInfo segment_info() const;
+  /// The same without what has to be counted, from a few words of the segment: no pools, no
+  /// processes, no overdue_ms.
+  SegmentInfo segment_settings() const;
   Maintenance maintenance() const;
   /// One look at everything that a monitor shows, in one walk over the segment.
   Census census() const;

@@ -57,6 +57,9 @@ typedef struct ojs_shm_pressure {
 
 // How full the queue of this producer's last enqueue is.
 OJS_SHM_API int ojs_shm_last_pressure(const ojs_shm_producer* producer, ojs_shm_pressure* pressure);
+// The same of an enqueue that has waited, once it is decided.
+OJS_SHM_API int ojs_shm_enqueue_pressure(const ojs_shm_waiting* waiting,
+                                         ojs_shm_pressure* pressure);
 
 #ifdef __cplusplus
 }

@@ -52,9 +52,11 @@ OJS_SHM_API int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetc
 // thread and a second handle from the first of these calls on. Each of them returns it, >= 0.
 // Errors: INVALID, NOMEM, CLOSED.
 
-// Awaits jobs of these queues; then call ojs_shm_proxy_fetch(). Another call replaces the queues.
-// With count 0 it awaits no jobs.
-OJS_SHM_API int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues, size_t count);
+// Awaits jobs of these queues, and of the queues of these pools; then call ojs_shm_proxy_fetch().
+// Another call replaces them. With both counts 0 it awaits no jobs.
+OJS_SHM_API int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues,
+                                    size_t queue_count, const char* const* pools,
+                                    size_t pool_count);
 // The end of this job, besides those that are awaited already: ojs_shm_proxy_take_ended(). Errors: also
 // NOT_FOUND (no job can have that id).
 OJS_SHM_API int ojs_shm_proxy_await_end(ojs_shm_proxy* proxy, const char* id);

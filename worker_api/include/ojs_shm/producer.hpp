@@ -31,6 +31,8 @@ class OJS_SHM_API WaitingEnqueue {
   std::optional<Result<std::vector<JobIdText>>> poll();
   /// As Producer::deduplicated(), once the outcome is known.
   bool deduplicated(std::size_t at = 0) const;
+  /// As Producer::pressure(), once the outcome is known.
+  std::optional<QueuePressure> pressure() const;
   /// When it gives up; poll() then has the error.
   std::chrono::steady_clock::time_point deadline() const;
 

@@ -22,9 +22,11 @@ namespace ojs_shm {
 
 /// What one fetch asks for.
 struct FetchRequest {
-  /// tried at each fetch from left to right, or as `weights` say; ignored when a pool is named
+  /// tried at each fetch from left to right, or as `weights` say; 1,000 at most; ignored when a
+  /// pool is named
   std::vector<std::string> queues = {"default"};
-  /// one for each queue, 1 to 1,000: how many turns each has; empty: strict
+  /// one for each queue, 1 to 1,000: how many turns each has; empty: strict. All turns, by smallest
+  /// whole numbers, times the queues are 2^22 at most.
   std::vector<std::uint32_t> weights = {};
   /// whose queues and strategy hold; empty: the pool in which the worker is registered, else pool
   /// `default`, if any

@@ -31,7 +31,7 @@ class Bell:
                 raise errors.Closed("this queue is closed", code="closed", number=-16)
             proxy = Handle(library().open(library().proxy_open, self._queue._segment))
             try:
-                self._descriptor = proxy.call(library().proxy_await, None, 0)
+                self._descriptor = proxy.call(library().proxy_await, None, 0, None, 0)
             except errors.OjsError:
                 library().close(proxy.pointer)
                 raise

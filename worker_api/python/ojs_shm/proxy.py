@@ -58,16 +58,18 @@ class Proxy:
         with self._handles.lent() as proxy:
             return [JobInfo(each) for each in json.loads(proxy.text(library().proxy_fetch, ctypes.byref(request)))]
 
-    def await_jobs(self, queues: Iterable[str]) -> int:
-        """Jobs of these queues are awaited: fetch(). Another call says other queues; none: it rests.
+    def await_jobs(self, queues: Iterable[str], pools: Iterable[str] = ()) -> int:
+        """Jobs of these queues, and of the queues of these pools, are awaited: fetch(). Another call says others; none: it rests.
 
         Returns the proxy's one descriptor, for event loops in which any number of requests wait; the other await_ methods
         return the same one. It becomes readable when something that is awaited may be there, also when it is there already.
         Read it, then look for all that is awaited: reading arms it again. These methods, forget_end() and take_ended() are
         for one thread at a time. Errors: InvalidArgument, SegmentFull.
         """
-        named = [_abi.text_in(each, "queues") for each in queues]
-        return self._waiting().call(library().proxy_await, (ctypes.c_char_p * max(1, len(named)))(*named), len(named))
+        words = []
+        for named in ([_abi.text_in(each, "queues") for each in queues], [_abi.text_in(each, "pools") for each in pools]):
+            words += [(ctypes.c_char_p * max(1, len(named)))(*named), len(named)]
+        return self._waiting().call(library().proxy_await, *words)
 
     def await_end(self, id: str) -> int:
         """The end of this job is awaited, besides those that are already: take_ended(). Returns the descriptor."""

@@ -22,8 +22,11 @@ class TenantFetches : public testing::Test {
   }
   /// The id of the tenant's job that comes next, or nothing.
   std::string next_of(std::string_view tenant) {
-    const Outcome outcome = engine::TenantFetch{actor, s.store()}.fetch(
-        actor.ensure_queue("default"), engine::hash_tenant(tenant), 0, true, out);
+    engine::TenantFetch fetch(actor, s.store(), engine::hash_tenant(tenant));
+    return next_by(fetch);
+  }
+  std::string next_by(engine::TenantFetch& fetch) {
+    const Outcome outcome = fetch.fetch(actor.ensure_queue("default"), 0, true, out);
     return outcome == Outcome::kOk ? engine::to_string(out.id) : std::string();
   }
   QuietSegment s;
@@ -40,6 +43,28 @@ TEST_F(TenantFetches, the_best_of_its_jobs_comes_whatever_stands_before_it) {
   EXPECT_EQ(next_of("b"), low);
   EXPECT_EQ(next_of("b"), "");
   EXPECT_EQ(next_of("c"), "");
+}
+
+TEST_F(TenantFetches, several_come_by_one_look_and_what_others_took_is_passed_over) {
+  const std::string low = put_for("b", 3), first = put_for("b", 1), second = put_for("b", 1),
+                    last = put_for("b", 4);
+  engine::TenantFetch fetch(actor, s.store(), engine::hash_tenant("b"), 3);
+  EXPECT_EQ(next_by(fetch), first);
+  const std::string late = put_for("b", 0);
+  ASSERT_TRUE(s.producer.cancel(second).ok());
+  EXPECT_EQ(next_by(fetch), low);
+  EXPECT_EQ(next_by(fetch), late) << "there were more than it wanted";
+  EXPECT_EQ(next_by(fetch), last);
+  EXPECT_EQ(next_by(fetch), "");
+}
+
+TEST_F(TenantFetches, one_that_loses_all_that_it_saw_looks_again) {
+  const std::string first = put_for("b", 1), second = put_for("b", 1);
+  engine::TenantFetch fetch(actor, s.store(), engine::hash_tenant("b"), 3);
+  EXPECT_EQ(next_by(fetch), first);
+  ASSERT_TRUE(s.producer.cancel(second).ok());
+  const std::string late = put_for("b", 2);
+  EXPECT_EQ(next_by(fetch), late);
 }
 
 TEST_F(TenantFetches, a_paused_queue_gives_nothing) {

@@ -226,6 +226,19 @@ TEST(Unique, PRI_T28_without_the_option_the_priority_stays) {
   EXPECT_EQ(s.get(first).priority, 3);
 }
 
+TEST(Unique, a_job_that_replaces_several_counts_once) {
+  QuietSegment s;
+  UniquePolicy mild = policy_with(OnConflict::kReplace);
+  mild.states = 1U << static_cast<unsigned>(State::kActive);
+  const JobSpec spec = spec_of();
+  const std::string first = s.put(UniqueSpec(spec, mild).spec),
+                    second = s.put(UniqueSpec(spec, mild).spec);
+  s.put(UniqueSpec(spec, policy_with(OnConflict::kReplace)).spec);
+  EXPECT_EQ(s.state_of(first), State::kCancelled);
+  EXPECT_EQ(s.state_of(second), State::kCancelled);
+  EXPECT_EQ(s.queue().conflicts_total, 1U);
+}
+
 TEST(Unique, a_batch_is_refused_whole_also_for_two_of_its_own) {
   QuietSegment s;
   const UniqueSpec a = unique_job(OnConflict::kReject, "[1]"),
