@@ -5,6 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -84,10 +85,30 @@ int gave_up(Child& child) {
   return code == 0 || code > shell::kExitPermission ? shell::kExitFailed : code;
 }
 
-/// The gateway first: it answers what has begun while the broker is still there.
+/// False when it still runs after twice the time that a gateway has for its last replies, or when a
+/// second signal came.
+bool ends_by_itself(Child& child) {
+  constexpr std::chrono::seconds kPatience{20};
+  constexpr timespec kGlance{0, 10'000'000};
+  sigset_t hurry;
+  ::sigemptyset(&hurry);
+  ::sigaddset(&hurry, SIGTERM);
+  ::sigaddset(&hurry, SIGINT);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!child.ended())
+    if (std::chrono::steady_clock::now() > until || ::sigtimedwait(&hurry, nullptr, &kGlance) > 0)
+      return false;
+  return true;
+}
+
+/// The gateway first: it answers what has begun while the broker is still there. One that does not
+/// end is killed, which costs no job.
 void stop(Child& gateway, Child& broker) {
   for (Child* child : {&gateway, &broker}) {
     child->send(SIGTERM);
+    if (ends_by_itself(*child)) continue;
+    shell::say("ojs-shm up: {} does not end; it is killed\n", child->name());
+    child->send(SIGKILL);
     child->wait();
   }
 }
@@ -183,7 +204,8 @@ void add_up_command(CLI::App& app, Request& request) {
   set_footer(
       *command,
       "\nAll other flags are the broker's: `ojs-shm-broker --help` has them. Prints READY URL "
-      "name=N when requests are\naccepted; logs of both go to stderr. Ctrl-C stops both, and "
+      "name=N when requests are\naccepted; logs of both go to stderr. Ctrl-C stops both, a second "
+      "one at once, and "
       "unfinished jobs are kept. When one of the two\ndies, the other is stopped, and the exit "
       "status is 1. A name or port in use: 3.\n"
       "\nEXAMPLE\n  ojs-shm up --name mail --size 64M --listen 127.0.0.1:8080\n");

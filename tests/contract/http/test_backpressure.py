@@ -60,6 +60,29 @@ class Backpressure(OnGateway):
         self.assertEqual((last["X-OJS-Queue-Depth"], last["X-OJS-Queue-Bound"]), ("6", "10"))
         self.assertEqual(float(last["X-OJS-Queue-Pressure"]), 0.6)
 
+    def test_BP_R004_the_headers_are_of_the_queue_of_the_job_also_with_a_time_to_wait(self):
+        patience = {"OJS-Block-Timeout": "1"}
+        self.bound(max_depth=10, warning_threshold=0.5)
+        for _ in range(6):
+            self.enqueue()
+        job = {"type": "test.http", "args": []}
+        other = self.call("POST", "jobs", {**job, "options": {"queue": self.queue[-50:] + ".other"}}, headers=patience, expect=201)
+        self.assertNotIn("X-OJS-Queue-Pressure", other.headers)
+        self.assertEqual(self.enqueue(headers=patience).headers["X-OJS-Queue-Depth"], "7")
+        batch = {"jobs": [{**job, "options": {"queue": self.queue}}]}
+        self.assertEqual(self.call("POST", "jobs/batch", batch, headers=patience, expect=201).headers["X-OJS-Queue-Depth"], "8")
+
+    def test_a_wrong_job_of_a_batch_that_may_wait_is_named(self):
+        job = {"type": "test.http", "args": [], "options": {"queue": self.queue}}
+        wrong = {**job, "options": {"queue": self.queue, "priority": 5000}}
+        for headers in ({}, {"OJS-Block-Timeout": "1"}):
+            error = self.call("POST", "jobs/batch", {"jobs": [job, wrong]}, headers=headers, expect=400).error
+            self.assertEqual((error["details"]["index"], error["message"][:16]), (1, "job at index 1: "), headers)
+
+    def test_BP_T08_the_time_of_a_job_with_a_workflow_is_looked_at_too(self):
+        job = {"type": "test.http", "args": [], "workflow": {"chain": [{"type": "test.http", "args": []}]}}
+        self.call("POST", "jobs", job, headers={"OJS-Block-Timeout": "soon"}, expect=400)
+
     def test_BP_R002_BP_T04_a_blocked_enqueue_gets_the_room_that_comes(self):
         self.bound(max_depth=1, strategy="block")
         self.put_job()

@@ -57,6 +57,21 @@ class Crons(OnGateway):
         self.assertEqual(cron["options"]["priority"], 2)
         self.assertNotEqual(cron["next_run_at"][:4], "2020")
 
+    def test_a_change_by_another_leaves_its_key_among_those_of_its_tenant(self):
+        of_tenant = {"X-OJS-Tenant": "A"}
+        self.call("POST", "cron", {"name": self.queue, "cron": "@yearly", "type": "cron.unique", "options": {"queue": self.queue},
+                                   "unique": {"keys": ["type"]}}, headers=of_tenant, expect=201)
+
+        def key():
+            job = self.call("POST", f"cron/{self.queue}/trigger", expect=200).json["job_id"]
+            listed = self.call("GET", f"admin/jobs?unique=true&queue={self.queue}", expect=200).json["items"]
+            self.call("DELETE", "jobs/" + job, expect=200)
+            return listed[0]["unique_key"]
+
+        before = key()
+        self.call("PATCH", "cron/" + self.queue, {"description": "changed"}, expect=200)
+        self.assertEqual(key(), before)
+
     def test_a_time_of_its_job_is_changed_by_either_name(self):
         template = {"type": "a.b", "args": [], "options": {"timeout": 7, "visibility_timeout": 5}}
         self.call("POST", "cron", {"name": self.queue, "expression": "@hourly", "job_template": template}, expect=201)

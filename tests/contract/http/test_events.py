@@ -9,7 +9,7 @@ import signal
 import time
 import unittest
 
-from gateways import BOUND, OnGateway, Up, eventually, program, stop
+from gateways import BOUND, OnGateway, OnPrograms, Up, eventually, program, stop
 
 
 class Stream:
@@ -395,6 +395,49 @@ class Told(OnGateway):
     def test_an_event_that_the_tape_never_had_leaves_the_number_open(self):
         gap = Stream(self, "events/stream", {"Last-Event-ID": "evt_never"}).next()
         self.assertEqual((gap["event"], gap["data"]["data"]), ("system.gap", {"after": "evt_never", "lost": None}))
+
+
+class Switch(OnPrograms):
+    """A gateway switches the segment's events on unless it is told to leave them as they are."""
+
+    def gateway(self, *flags):
+        up = Up()
+        up.url = self.start("ojs-shm-gateway", "--listen", "127.0.0.1:0", *flags).stdout.readline().split()[1]
+        return up
+
+    def pass_a_job(self, up):
+        job = up.call("POST", "jobs", {"type": "test.switch", "args": []}).json["job"]["id"]
+        fetched = up.call("POST", "workers/fetch", {"queues": ["default"]}).json["jobs"]
+        self.assertEqual([each["id"] for each in fetched], [job])
+        self.assertEqual(up.call("POST", "workers/ack", {"job_id": job}).status, 200)
+        return job
+
+    @staticmethod
+    def told(up):
+        reply = up.call("GET", "events")
+        return [(each["type"], each["data"].get("job_id")) for each in reply.json["events"]]
+
+    def all_of(self, job):
+        return [(kind, job) for kind in ("job.enqueued", "job.started", "job.completed")]
+
+    def test_no_events_leaves_them_off(self):
+        self.start("ojs-shm-broker", "--slots", "256", "--remove").stdout.readline()
+        quiet = self.gateway("--no-events")
+        unheard = self.pass_a_job(quiet)
+        self.assertEqual(self.told(quiet), [])
+        other = self.gateway()
+        heard = self.pass_a_job(quiet)
+        for up in (quiet, other):
+            # Events of the first job would stand before these.
+            eventually(lambda: ("job.completed", heard) in self.told(up))
+            self.assertEqual([event for event in self.told(up) if event[1] in (heard, unheard)], self.all_of(heard))
+
+    def test_no_events_leaves_them_on(self):
+        self.start("ojs-shm-broker", "--slots", "256", "--remove", "--events").stdout.readline()
+        quiet = self.gateway("--no-events")
+        job = self.pass_a_job(quiet)
+        eventually(lambda: ("job.completed", job) in self.told(quiet))
+        self.assertEqual([event for event in self.told(quiet) if event[1] == job], self.all_of(job))
 
 
 class Gone(unittest.TestCase):

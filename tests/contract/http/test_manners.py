@@ -19,6 +19,13 @@ import unittest
 from gateways import BOUND, OnGateway, Up, eventually, program, stop
 
 
+def post(path, value, more=b""):
+    """The bytes of a request with a value as JSON, and with `more` header lines."""
+    body = json.dumps(value).encode()
+    return (b"POST /ojs/v1/%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s"
+            % (path.encode(), more, len(body), body))
+
+
 class Raw:
     """A connection whose bytes the test writes itself."""
 
@@ -53,16 +60,19 @@ class Raw:
 
     def status(self):
         """Of the next reply, which is read whole; 0 when the connection has ended."""
+        return self.reply()[0]
+
+    def reply(self):
+        """Status and body of the next reply; 0 and no bytes when the connection has ended."""
         line = self.file.readline().split()
         if not line:
-            return 0
+            return 0, b""
         length = 0
         while (header := self.file.readline().strip()):
             name, _, value = header.partition(b":")
             if name.lower() == b"content-length":
                 length = int(value)
-        self.file.read(length)
-        return int(line[1])
+        return int(line[1]), self.file.read(length)
 
 
 class Patience(unittest.TestCase):
@@ -258,30 +268,59 @@ class Manners(OnGateway):
         self.assertTrue(reply.body.endswith(b"# EOF\n"))
 
     def test_many_connections_take_no_threads(self):
-        """Listeners, blocked enqueues and idle ones at once; others are served meanwhile."""
-        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        """Listeners, blocked enqueues, long polls and idle ones at once; others are served meanwhile."""
+        self.allow_descriptors(self.many + 200)
         self.configure(backpressure={"max_depth": 1, "strategy": "block"})
         self.put_job()
-        blocked = b'{"type":"late","args":[],"queue":"%s"}' % self.queue.encode()
-        kinds = (b"GET /ojs/v1/events/stream HTTP/1.1\r\nHost: x\r\n\r\n", b"",
-                 b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nOJS-Block-Timeout: 600\r\n"
-                 b"Content-Length: %d\r\n\r\n%s" % (len(blocked), blocked))
-        before, most = self.threads(), min(self.many, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 200)
-        clients = []
+        blocked = post("jobs", {"type": "late", "args": [], "queue": self.queue}, b"OJS-Block-Timeout: 600\r\n")
+        listen = b"GET /ojs/v1/events/stream HTTP/1.1\r\nHost: x\r\n\r\n"
+        before, clients, polls = self.threads(), [], []
         try:
-            for number in range(most):
+            for number in range(self.many):
                 clients.append(Raw(self.up))
-                clients[-1].send(kinds[2 if number % 50 == 0 else number % 2])
-            eventually(lambda: self.stats()["waiting"] == len(range(0, most, 50)))
-            self.assertLessEqual(self.threads() - before, 2, "a thread for the descriptor of each producer")
+                if number % 50 == 0:
+                    clients[-1].send(blocked)
+                elif number % 3 == 0:
+                    clients[-1].send(listen)
+                elif number % 3 == 1:
+                    polls.append(clients[-1])
+            eventually(lambda: self.stats()["waiting"] == len(range(0, self.many, 50)))
+            # A poll waits for two seconds at most: all of them are sent behind what takes longer.
+            for poll in polls:
+                poll.send(post("workers/fetch", {"queues": [self.queue + "-polled"], "wait_ms": 2000}))
+            self.call("GET", "health", expect=200)
+            # Each thread that serves may have one that awaits jobs and room, and one more awaits events.
+            # Without --threads at most four serve.
+            self.assertLessEqual(self.threads() - before, 5, "threads for those that wait")
+            self.each_is_answered_and_each_job_is_handed_out_once(polls)
             self.assertEqual(len(self.fetch()), 1)
             eventually(lambda: self.stats()["enqueued_total"] == 2)
             self.call("GET", "health", expect=200)
-            print("#", most, "connections,", self.threads(), "threads")
+            print("#", self.many, "connections,", len(polls), "of them long polls,", self.threads(), "threads")
         finally:
             for client in clients:
                 client.__exit__()
         eventually(lambda: self.stats()["waiting"] == 0)
+
+    def allow_descriptors(self, wanted):
+        """For this test; it is not run where so many are not allowed, because a smaller number would show less."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard != resource.RLIM_INFINITY and hard < wanted:
+            self.skipTest(f"{self.many} connections need {wanted} descriptors, and RLIMIT_NOFILE allows {hard}")
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    def each_is_answered_and_each_job_is_handed_out_once(self, polls):
+        """How many of them get a job depends on how fast the machine is; the jobs that are left are fetched here."""
+        queue, jobs = self.queue + "-polled", 50
+        batch = {"jobs": [{"type": "poll", "args": [], "queue": queue}] * jobs}
+        made = self.call("POST", "jobs/batch", batch, expect=201)
+        replies = [poll.reply() for poll in polls]
+        self.assertEqual({status for status, _ in replies}, {200})
+        handed_out = [job["id"] for _, body in replies for job in json.loads(body)["jobs"]]
+        handed_out += [job["id"] for job in self.fetch(jobs, queues=[queue])]
+        self.assertCountEqual(handed_out, [job["id"] for job in made.json["jobs"]])
 
     def threads(self):
         status = open(f"/proc/{self.up.child('ojs-shm-gateway')}/status").read()
@@ -399,6 +438,22 @@ class Beginning(unittest.TestCase):
                                    capture_output=True, text=True, timeout=BOUND)
             self.assertEqual(ended.returncode, 7, ended.stderr)
             self.assertIn("--token-file", ended.stderr)
+
+    def test_an_address_beyond_loopback_is_taken_with_tokens_or_when_it_is_open_to_all(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".tokens") as file:
+            file.write("reader-0123456789 read\n")
+            file.flush()
+            token = {"Authorization": "Bearer reader-0123456789"}
+            for flags, headers, status_without in ((("--open",), {}, 200), (("--token-file", file.name), token, 401)):
+                with self.subTest(flags=flags), Up(*flags, listen="0.0.0.0:0") as up:
+                    host, port = up.address.split(":")
+                    self.assertEqual(host, "0.0.0.0")
+
+                    def status(headers):
+                        # An address that 127.0.0.1 alone would not serve, and a name that loopback alone would refuse.
+                        spoken = http.client.HTTPConnection("127.0.0.9", int(port), timeout=BOUND)
+                        return up.call("GET", "queues", None, {"Host": "jobs.example"} | headers, spoken).status
+                    self.assertEqual((status(headers), status({})), (200, status_without))
 
     def test_when_one_dies_the_other_is_stopped(self):
         for name in ("ojs-shm-gateway", "ojs-shm-broker"):

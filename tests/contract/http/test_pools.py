@@ -73,6 +73,27 @@ class Pools(OnGateway):
         jobs = self.call("POST", "workers/fetch", wanted, expect=200).json["jobs"]
         self.assertEqual([sum(job["queue"] == queue for job in jobs) for queue in queues], [5, 3, 1])
 
+    def test_FS_T06_the_strategy_of_a_pool_goes_before_that_of_the_request(self):
+        first, second = self.queue, "second-" + self.queue[-50:]
+        self.put_pool(201, queues=[second, first], strategy="strict")
+        for queue in (first, second):
+            self.put_job(queue=queue)
+        for said in ({"strategy": "least-loaded"}, {"strategy": "weighted", "weights": {first: 1000}}, {"strategy": "weighted"}):
+            jobs = self.call("POST", "workers/fetch", {"queues": [first, second], "pool": self.queue, **said}, expect=200).json["jobs"]
+            self.assertEqual([job["queue"] for job in jobs], [second])
+            self.put_job(queue=second)
+        self.call("POST", "workers/fetch", {"queues": [first, second], "strategy": "least-loaded"}, expect=400)
+
+    def test_a_fetch_of_too_many_queues_or_turns_is_refused(self):
+        many = [f"{self.queue[-50:]}.{i}" for i in range(1001)]
+        self.call("POST", "workers/fetch", {"queues": many}, expect=400)
+        self.call("POST", "workers/fetch", {"queues": many[:1000], "strategy": "round-robin"}, expect=200)
+        weights = {queue: 999 + i % 2 for i, queue in enumerate(many[:100])}
+        error = self.call("POST", "workers/fetch", {"queues": many[:100], "strategy": "weighted", "weights": weights}, expect=400).error
+        self.assertEqual(error["details"]["field"], "weights")
+        even = dict.fromkeys(many[:100], 1000)  # one turn each
+        self.call("POST", "workers/fetch", {"queues": many[:100], "strategy": "weighted", "weights": even}, expect=200)
+
     def test_FS_G1_what_a_worker_registered_holds_for_fetches_that_say_nothing(self):
         queues = ["critical-g2", "default-g2", "low-g2"]
         weights = dict(zip(queues, (5, 3, 1)))

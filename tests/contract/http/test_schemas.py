@@ -91,6 +91,15 @@ class Schemas(OnGateway):
         self.asks([[], [[]]], expect=201)
         self.asks([[], [1]], expect=422)
 
+    def test_a_check_that_would_take_for_ever_is_given_up(self):
+        parts = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(30)}
+        self.register({"$defs": {**parts, "d30": {"minItems": 2}}, "$ref": "#/$defs/d0"})
+        self.assertIn("takes too long to be checked", self.asks([1], expect=422).error["message"])
+        self.asks([1, 2], expect=201)  # the first of each fits
+        # What could not be checked is no reason for its opposite.
+        self.register({"not": {"$defs": parts, "$ref": "#/$defs/d0"}, "$defs": {**parts, "d30": {"minItems": 2}}})
+        self.assertIn("takes too long to be checked", self.asks([1], expect=422).error["message"])
+
     def test_what_is_no_schema_is_refused(self):
         draft = "https://json-schema.org/draft/2020-12/schema"
         for good in ({"$schema": draft}, {"$schema": draft + "#", "type": ["array", "null"], "required": ["a"]},

@@ -27,6 +27,14 @@ class Signals(unittest.TestCase):
             self.awaits(up, f"SIGTERM {sender}", "closing; what has begun is answered")
             self.assertEqual(up.process.wait(BOUND), 1)
 
+    def test_a_second_signal_ends_up_beside_a_gateway_that_does_not_end(self):
+        with Up() as up:
+            os.kill(up.child("ojs-shm-gateway"), signal.SIGSTOP)
+            for each in (signal.SIGTERM, signal.SIGINT):
+                up.process.send_signal(each)
+            self.assertEqual(up.process.wait(BOUND), 0)
+            self.awaits(up, "ojs-shm up: ojs-shm-gateway does not end; it is killed")
+
     def test_up_names_the_sender_of_what_it_hands_on(self):
         with Up() as up:
             sender = f"from process {os.getpid()} ("

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP clients and native ones on one segment while gateways are killed; a ledger outside judges. And bytes that mean
-nothing."""
+"""HTTP clients and native ones on one segment while gateways are killed; a ledger and a journal outside judge.
+And bytes that mean nothing."""
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -41,6 +42,69 @@ class Ledger:
     def gives(self, job):
         with self._lock:
             self._held.pop(job, None)
+
+
+class Journal:
+    """A file of the begins and ends of holds, by HTTP clients and by the native worker. Each line is one write behind
+    all others. So the lines stand in the order in which things happened, and no clocks are compared.
+
+    The native worker holds a job at least from its command's first act to the last one: nothing kills the worker, and
+    its lease of an hour does not end. The command succeeds, so its first hold of a job is the last hold of that job.
+
+    An HTTP client holds a job from the reply to its fetch until it sends the ack or nack. It was sure of that when the
+    lease could not have ended, and the gateway that gave the job lived, until the ack was answered. An ack of a client
+    that was not sure may have ended the hold of another client. The journal does not judge such a job.
+    """
+
+    LEASE = "1h"
+    COMMAND = ('echo "begin $OJS_JOB_ID native-$OJS_FENCE" >> "$0" && cat && '
+               'echo "end $OJS_JOB_ID native-$OJS_FENCE" >> "$0"')
+
+    def __init__(self, path):
+        self.command = ["sh", "-c", self.COMMAND, path]
+        self._path, self._sure, self._numbers = path, set(), itertools.count()
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+
+    def close(self):
+        os.close(self._file)
+
+    def _write(self, *words):
+        line = (" ".join(words) + "\n").encode()
+        assert os.write(self._file, line) == len(line)
+
+    def begins(self, job):
+        hold = f"http-{next(self._numbers)}"
+        self._write("begin", job, hold)
+        return hold
+
+    def ends(self, job, hold):
+        self._write("end", job, hold)
+
+    def was_sure(self, hold):
+        """Of an HTTP client; without this call it was not."""
+        self._sure.add(hold)
+
+    def lines(self):
+        with open(self._path) as file:
+            return [line.split() for line in file]
+
+    def judge(self):
+        """How many jobs the native worker had, how many of them are judged, and the lines of those that do not fit."""
+        jobs = {}
+        for word, job, hold in self.lines():
+            jobs.setdefault(job, []).append((word, hold))
+        native = {job: acts for job, acts in jobs.items() if any(hold.startswith("native-") for _, hold in acts)}
+        judged = {job: acts for job, acts in native.items()
+                  if all(hold in self._sure or hold.startswith("native-") for _, hold in acts)}
+        return len(native), len(judged), {job: acts for job, acts in judged.items() if not self._fits(acts)}
+
+    @staticmethod
+    def _fits(acts):
+        """Whether each hold before the native worker's had ended when that one began, and no hold began later."""
+        first = next(place for place, (_, hold) in enumerate(acts) if hold.startswith("native-"))
+        before, hold = acts[:first], acts[first][1]
+        began, ended = ([each for word, each in before if word == wanted] for wanted in ("begin", "end"))
+        return sorted(began) == sorted(ended) and acts[first:] == [("begin", hold), ("end", hold)]
 
 
 class Gateway(Up):
@@ -88,7 +152,8 @@ class Storm(unittest.TestCase):
         print("# seed", seed)
         dice, lock = random.Random(seed), threading.Lock()
         asked, accepted, done, stop = set(), set(), [], threading.Event()
-        ledger = Ledger()
+        ledger, journal = Ledger(), Journal(os.path.join(folder, "journal"))
+        self.addCleanup(journal.close)
 
         def call(method, path, body, gateway=None):
             """None when the gateway died meanwhile: what became of the request is then open."""
@@ -101,14 +166,17 @@ class Storm(unittest.TestCase):
             with lock:
                 return dice.choice(gateways)
 
+        def put(number):
+            with lock:
+                asked.add(number)
+            reply = call("POST", "jobs", {"type": "storm", "args": [number], "queue": "storm"})
+            if reply is not None and reply.status == 201:
+                with lock:
+                    accepted.add(number)
+
         def produce(first):
             for number in range(first, JOBS, 2):
-                with lock:
-                    asked.add(number)
-                reply = call("POST", "jobs", {"type": "storm", "args": [number], "queue": "storm"})
-                if reply is not None and reply.status == 201:
-                    with lock:
-                        accepted.add(number)
+                put(number)
 
         def work(name):
             while not stop.is_set():
@@ -118,28 +186,35 @@ class Storm(unittest.TestCase):
                 jobs = reply.json["jobs"] if reply is not None and reply.status == 200 else []
                 for job in jobs:
                     ledger.took(job["id"], gateway, began, time.monotonic())
-                for job in jobs:
+                holds = [journal.begins(job["id"]) for job in jobs]
+                for job, hold in zip(jobs, holds):
                     with lock:
                         fate = dice.random()
                     if fate < 0.2:
                         call("POST", "workers/heartbeat", {"worker_id": f"w{name}", "active_jobs": [job["id"]]})
                         call("PUT", f"jobs/{job['id']}/progress", {"progress": fate, "checkpoint": {"at": fate}})
                     ledger.gives(job["id"])
+                    journal.ends(job["id"], hold)
                     if fate < 0.1:
                         call("POST", "workers/nack", {"job_id": job["id"], "requeue": True})
-                        continue
-                    acked = call("POST", "workers/ack", {"job_id": job["id"], "result": name})
-                    if acked is not None and acked.status == 200:
-                        with lock:
-                            done.append(job["args"][0])
+                    else:
+                        acked = call("POST", "workers/ack", {"job_id": job["id"], "result": name})
+                        if acked is not None and acked.status == 200:
+                            with lock:
+                                done.append(job["args"][0])
+                    if not gateway.killed and time.monotonic() < began + LEASE:
+                        journal.was_sure(hold)
 
-        native = subprocess.Popen([program("ojs-shm"), "work", "--queue", "storm", "--name", "storm", "--dir", folder, "--",
-                                   "cat"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
+        native = subprocess.Popen([program("ojs-shm"), "work", "--queue", "storm", "--lease", Journal.LEASE,
+                                   "--name", "storm", "--dir", folder, "--", *journal.command],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
         threads = [threading.Thread(target=produce, args=(first,)) for first in range(2)]
         threads += [threading.Thread(target=work, args=(name,)) for name in range(2)]
-        for thread in threads:
-            thread.start()
         try:
+            put(JOBS)
+            eventually(journal.lines)  # the native worker takes the first job, however slowly it starts
+            for thread in threads:
+                thread.start()
             for _ in range(max(6, JOBS // 60)):
                 with lock:
                     place = dice.randrange(len(gateways))
@@ -155,17 +230,22 @@ class Storm(unittest.TestCase):
         finally:
             stop.set()
             for thread in threads:
-                thread.join()
+                if thread.ident is not None:
+                    thread.join()
             native.terminate()
             native.wait(BOUND)
         self.assertEqual(ledger.doubles, [], "two held a job at once")
+        native_jobs, judged, wrong = journal.judge()
+        self.assertEqual(wrong, {}, "a job that the native worker held was held by another client then or later")
+        self.assertGreater(judged, 0, "no job of the native worker could be judged")
         listed = [json.loads(line) for line in self.listed(folder)]
         there = [job["args"][0] for job in listed]
         self.assertEqual(len(there), len(set(there)), "a job was stored twice")
         self.assertLessEqual(accepted, set(there), "a job whose enqueue was answered is gone")
         self.assertLessEqual(set(there), asked)
         self.assertEqual(len(done), len(set(done)), "an ack was taken twice")
-        print(f"# {len(there)} jobs, {len(done)} by HTTP, {len(asked) - len(accepted)} requests without an answer")
+        print(f"# {len(there)} jobs, {len(done)} by HTTP, {native_jobs} by the native worker, {judged} of them judged,",
+              len(asked) - len(accepted), "requests without an answer")
 
     def test_the_ledger_sees_two_holders_and_no_others(self):
         class Giver:
@@ -185,6 +265,40 @@ class Storm(unittest.TestCase):
         first.killed = True
         ledger.took("b", Giver(), 3.3, 3.4)
         self.assertEqual(len(ledger.doubles), 1)
+
+    def judgement(self, *lines, sure=("http-1", "http-2")):
+        """Of a journal with these lines."""
+        with tempfile.TemporaryDirectory(prefix="ojs-shm-http-storm-") as folder:
+            path = os.path.join(folder, "journal")
+            with contextlib.closing(Journal(path)) as journal:
+                for hold in sure:
+                    journal.was_sure(hold)
+                with open(path, "a") as file:
+                    file.writelines(line + "\n" for line in lines)
+                return journal.judge()
+
+    def test_the_journal_sees_a_native_holder_beside_an_HTTP_one(self):
+        native, first = ["begin a native-7", "end a native-7"], ["begin a http-1", "end a http-1"]
+        for good in (native, first + native, [first[0], "begin b http-2", first[1], *native, "end b http-2"]):
+            self.assertEqual(self.judgement(*good), (1, 1, {}), good)
+        self.assertEqual(self.judgement(*first), (0, 0, {}))
+        for bad in ([first[0], native[0], first[1], native[1]], [first[0], *native, first[1]],
+                    [native[0], first[0], native[1], first[1]], [native[0], *first, native[1]],
+                    native + first, native + ["begin a native-8", "end a native-8"], [first[0], *native]):
+            self.assertEqual(self.judgement(*bad)[2].keys(), {"a"}, bad)
+            if any("http" in line for line in bad):
+                self.assertEqual(self.judgement(*bad, sure=()), (1, 0, {}), "a client that was not sure shows nothing")
+
+    def test_a_native_command_writes_what_the_journal_reads(self):
+        with tempfile.TemporaryDirectory(prefix="ojs-shm-http-storm-") as folder, \
+                contextlib.closing(Journal(os.path.join(folder, "journal"))) as journal:
+            hold = journal.begins("a")
+            ran = subprocess.run(journal.command, input="[1]", capture_output=True, text=True, timeout=BOUND,
+                                 env={**os.environ, "OJS_JOB_ID": "b", "OJS_FENCE": "7"}, check=True)
+            journal.ends("a", hold)
+            self.assertEqual(ran.stdout, "[1]")
+            acts = ("begin", "a", hold), ("begin", "b", "native-7"), ("end", "b", "native-7"), ("end", "a", hold)
+            self.assertEqual(journal.lines(), [list(act) for act in acts])
 
     def has_ended(self, folder):
         return self.states(folder).keys() <= {"completed"}

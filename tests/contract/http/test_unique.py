@@ -3,7 +3,7 @@
 
 import threading
 
-from gateways import OnGateway, eventually
+from gateways import OnGateway, Up, eventually
 
 
 class Unique(OnGateway):
@@ -155,6 +155,34 @@ class Unique(OnGateway):
         fingerprint = {**job, "unique": {"fingerprint": "0" * 64}}
         error = self.call("POST", "jobs", fingerprint, headers=of["A"], expect=400).error
         self.assertEqual(error["details"]["field"], "unique.fingerprint")
+
+    def test_an_export_keeps_the_keys_of_tenants_apart(self):
+        jobs = []
+        for tenant in "ab":
+            job = {"type": "unique.exported", "args": [self.queue], "unique": {"keys": ["type", "args"]},
+                   "options": {"queue": self.queue}}
+            jobs.append(self.call("POST", "jobs", job, headers={"X-OJS-Tenant": tenant}, expect=201).json["job"]["id"])
+            cron = {"name": f"{self.queue}-{tenant}", "cron": "@yearly", **job}
+            self.call("POST", "cron", cron, headers={"X-OJS-Tenant": tenant}, expect=201)
+        lines = self.up.native("export", "test").stdout.splitlines()
+        kept = [line for line in lines if "unique.exported" in line]
+        self.assertEqual(len(kept), 4)
+        exported = "\n".join([lines[0], *kept]) + "\n"
+        with Up() as copy:
+            done = copy.native("import", "-", text=exported)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            keys = {copy.call("GET", "jobs/" + id).json["job"]["unique"]["fingerprint"] for id in jobs}
+            self.assertEqual(len(keys), 2)
+            for tenant in "ab":
+                fired = copy.call("POST", f"cron/{self.queue}-{tenant}/trigger")
+                self.assertEqual(fired.error["code"], "duplicate", "its tenant's job is there")
+
+    def test_a_policy_names_a_hundred_members_at_most(self):
+        many = [f"m{i}" for i in range(101)]
+        for member in ("args_keys", "meta_keys", "key"):
+            error = self.enqueue(400, type="unique.test", args=[{}], unique={member: many}).error
+            self.assertEqual(error["details"]["field"], "unique." + member)
+        self.enqueue(201, type="unique.test", args=[dict.fromkeys(many, 1)], unique={"keys": ["type"], "args_keys": many[:100]})
 
     def test_PRI_T10_a_worker_gets_the_best_that_is_left(self):
         first = self.put(priority=0).json["job"]

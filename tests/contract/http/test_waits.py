@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that wait, for a job or for a result, and jobs of native processes that end the wait."""
 
+import array
 import contextlib
+import fcntl
 import http.client
+import itertools
 import json
 import os
+import select
 import signal
+import termios
 import threading
 import time
 
-from gateways import BOUND, OnGateway, Up
+from gateways import BOUND, OnGateway, Up, eventually
+from test_manners import Raw, post
 
 
-class Jobs(OnGateway):
+class Waits(OnGateway):
+    def put_natively(self, queue=None):
+        made = self.up.native("enqueue", "-t", "native.job", "-i", "1", "--queue", queue or self.queue)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return made.stdout.split()[-1]
+
+
+class Jobs(Waits):
     def test_a_long_poll_gets_the_job_that_comes(self):
         for put in (self.put_job, self.put_natively):
             got = []
@@ -46,11 +59,6 @@ class Jobs(OnGateway):
                 return
             self.assertEqual(len(self.fetch(**wanted)), 1)
         self.fail("no request was told")
-
-    def put_natively(self):
-        made = self.up.native("enqueue", "-t", "native.job", "-i", "1", "--queue", self.queue)
-        self.assertEqual(made.returncode, 0, made.stderr)
-        return made.stdout.split()[-1]
 
     def test_native_processes_and_HTTP_share_one_queue(self):
         self.put_natively()
@@ -118,3 +126,69 @@ class Jobs(OnGateway):
             for each in waits:
                 each.join(BOUND)
             self.assertEqual(replies, [state] * 3)
+
+
+class Line(Waits):
+    """Fetches that wait on the one thread of a gateway."""
+
+    flags = OnGateway.flags + ("--threads", "1")
+    rounds = itertools.count()
+
+    def test_they_are_served_in_the_order_in_which_they_came(self):
+        eventually(lambda: self.are_served_in_order(lambda queue: self.put_job(queue=queue)["id"]))
+
+    def test_they_are_served_native_jobs_in_the_order_in_which_they_came(self):
+        eventually(lambda: self.are_served_in_order(self.put_natively))
+
+    def are_served_in_order(self, put):
+        """False when one had waited for its two seconds before its job came, on a busy machine: that shows nothing."""
+        queue = f"{self.queue}-{next(self.rounds)}"
+        other = queue + "-other"
+        with contextlib.ExitStack() as polls:
+            beside, first, second, third = (
+                self.poll(polls, *queues) for queues in ([other], [queue], [other + "-too", queue], [queue]))
+            waiting = [beside, first, second, third]
+            for wanted, place in ((first, queue), (second, queue), (beside, other), (third, queue)):
+                job = put(place)
+                answered = self.those_answered(waiting)
+                got = {each: json.loads(each.reply()[1])["jobs"] for each in answered}
+                if not all(got.values()):
+                    return False
+                self.assertEqual([waiting.index(each) for each in answered], [waiting.index(wanted)], "it came later")
+                self.assertEqual([each["id"] for each in got[wanted]], [job])
+                waiting.remove(wanted)
+        return True
+
+    def poll(self, polls, *queues):
+        """A fetch that waits already when this returns."""
+        poll = polls.enter_context(Raw(self.up))
+        poll.send(post("workers/fetch", {"queues": list(queues), "wait_ms": 2000}))
+        eventually(lambda: self.unacknowledged(poll.socket) == 0)
+        eventually(lambda: self.unread(poll.socket) == 0)
+        # The one thread has its bytes. What it is asked next, it answers behind that.
+        self.call("GET", "health", expect=200)
+        return poll
+
+    @staticmethod
+    def those_answered(waiting):
+        sockets = {each.socket: each for each in waiting}
+        select.select(sockets, [], [], BOUND)
+        # What was answered before the one that was found first is found now.
+        return [sockets[each] for each in select.select(sockets, [], [], 0)[0]]
+
+    @staticmethod
+    def unacknowledged(client):
+        """Bytes of the client that have not arrived in the gateway's buffer."""
+        count = array.array("i", [0])
+        fcntl.ioctl(client, termios.TIOCOUTQ, count)
+        return count[0]
+
+    @staticmethod
+    def unread(client):
+        """Bytes of the client that lie in the gateway's buffer."""
+        wanted = [f":{port:04X}" for port in (client.getpeername()[1], client.getsockname()[1])]
+        for line in open("/proc/net/tcp").readlines()[1:]:
+            row = line.split()
+            if [each[-5:] for each in row[1:3]] == wanted:
+                return int(row[4].partition(":")[2], 16)
+        return None  # the list may lack a connection while others come and go

@@ -72,7 +72,7 @@ constexpr Shape kShapes[] = {
     // Workers
     {"Fetch", "queues: [text], worker_id?: text, pool?: text, count?: integer, batch_size?: integer, "
               "visibility_timeout_ms?: integer|text, wait_ms?: integer|text, "
-              "strategy?: 'strict'|'weighted'|'round-robin', weights?: {integer}"},
+              "strategy?: 'strict'|'weighted'|'round-robin'|'least-loaded', weights?: {integer}"},
     {"FetchedJobs", "jobs: [Job]"},
     {"JobAck", "worker_id?: text, result?: any"},
     {"Ack", "job_id: text, +JobAck"},

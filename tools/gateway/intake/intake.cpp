@@ -43,7 +43,7 @@ void give_tenant(const Request& request, Envelope& envelope) {
 
 void check_priority(Desk& desk, const Envelope& envelope) {
   if (envelope.vast_priority.empty()) return;
-  const SegmentInfo info = desk.observer.segment_info();
+  const SegmentInfo info = desk.observer.segment_settings();
   throw fault_of(
       {.code = Code::kInvalid,
        .message = fmt::format("priority {} is out of range: the minimum is {} and the "
@@ -54,7 +54,7 @@ void check_priority(Desk& desk, const Envelope& envelope) {
 }
 
 void check_members(Desk& desk, shell::Document kind, std::span<const std::string> unknown) {
-  if (unknown.empty() || !desk.observer.segment_info().strict_envelopes) return;
+  if (unknown.empty() || !desk.observer.segment_settings().strict_envelopes) return;
   const Error error = shell::refuse_unknown(kind, unknown).error();
   throw invalid_request(error.message, error.subject);
 }

@@ -132,8 +132,10 @@ JobInfo accepted(Desk& desk, const Envelope& envelope, std::string_view id, Resu
 /// A visit that waits for room, and gives its place up at the end.
 class RoomSeeker {
  public:
-  RoomSeeker(const std::vector<JobSpec>& specs, std::chrono::milliseconds patience, Visit& visit)
-      : shift_(visit.shift()), waiting(shift_.begin_enqueue(specs, patience, visit)) {}
+  RoomSeeker(const std::vector<JobSpec>& specs, std::span<const Envelope> envelopes,
+             std::chrono::milliseconds patience, Visit& visit, Places places)
+      : shift_(visit.shift()),
+        waiting(must_of(shift_.begin_enqueue(specs, patience, visit), envelopes, places)) {}
   ~RoomSeeker() { shift_.leave_room(); }
   RoomSeeker(const RoomSeeker&) = delete;
 
@@ -146,13 +148,13 @@ class RoomSeeker {
 
 /// `from` enqueued them.
 template <class Enqueuer>
-std::vector<Placed> placed_of(const Enqueuer& from, const std::vector<JobSpec>& specs,
-                              const std::vector<JobIdText>& ids) {
-  std::vector<Placed> placed;
-  placed.reserve(ids.size());
+Accepted accepted_by(const Enqueuer& from, const std::vector<JobSpec>& specs,
+                     const std::vector<JobIdText>& ids) {
+  Accepted all{.jobs = {}, .pressure = from.pressure()};
+  all.jobs.reserve(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i)
-    placed.push_back({ids[i], specs[i].unique != nullptr && from.deduplicated(i)});
-  return placed;
+    all.jobs.push_back({ids[i], specs[i].unique != nullptr && from.deduplicated(i)});
+  return all;
 }
 
 }  // namespace
@@ -191,28 +193,28 @@ std::string_view append_placed(std::string& out, Desk& desk, const Envelope& env
   return {};
 }
 
-[[gnu::noinline]] std::vector<Placed> put_at_once(Desk& desk, const std::vector<JobSpec>& specs,
-                                                  std::span<const Envelope> envelopes,
-                                                  std::span<const std::size_t> places) {
+[[gnu::noinline]] Accepted put_at_once(Desk& desk, const std::vector<JobSpec>& specs,
+                                       std::span<const Envelope> envelopes,
+                                       std::span<const std::size_t> places) {
   std::vector<JobIdText> ids;
   if (specs.size() == 1)
     ids.push_back(must_of(desk.producer().enqueue(specs.front()), envelopes, places));
   else
     ids = must_of(desk.producer().enqueue_batch(specs), envelopes, places);
-  return placed_of(desk.producer(), specs, ids);
+  return accepted_by(desk.producer(), specs, ids);
 }
 
 /// Waits for room until then; a client that goes gives its place up.
-asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>& specs,
-                                         std::span<const Envelope> envelopes,
-                                         std::chrono::milliseconds patience, Visit& visit,
-                                         std::span<const std::size_t> places) {
+asio::awaitable<Accepted> put(Desk& desk, const std::vector<JobSpec>& specs,
+                              std::span<const Envelope> envelopes,
+                              std::chrono::milliseconds patience, Visit& visit,
+                              std::span<const std::size_t> places) {
   if (patience.count() == 0) {
     auto placed = put_at_once(desk, specs, envelopes, places);
     desk.hall.jobs_came();
     co_return placed;
   }
-  RoomSeeker seeker(specs, patience, visit);
+  RoomSeeker seeker(specs, envelopes, patience, visit, places);
   WaitingEnqueue& waiting = seeker.waiting;
   auto decided = waiting.poll();
   while (!decided && !visit.over()) {
@@ -227,7 +229,7 @@ asio::awaitable<std::vector<Placed>> put(Desk& desk, const std::vector<JobSpec>&
                 .code = "backend_error",
                 .message = "the gateway is closing; nothing was stored",
                 .retryable = true};
-  auto placed = placed_of(waiting, specs, must_of(std::move(*decided), envelopes, places));
+  auto placed = accepted_by(waiting, specs, must_of(std::move(*decided), envelopes, places));
   desk.hall.jobs_came();
   co_return placed;
 }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <boost/regex.hpp>
+#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <optional>
 #include <set>
 #include <vector>
@@ -55,15 +57,44 @@ std::size_t length_of(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
+/// Time of this thread, not of the clock: a busy machine changes no verdict.
+class Patience {
+ public:
+  bool is_over() const { return now() - begun_ > kMost; }
+
+ private:
+  static constexpr std::chrono::nanoseconds kMost = std::chrono::milliseconds(250);
+
+  static std::chrono::nanoseconds now() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+
+  std::chrono::nanoseconds begun_ = now();
+};
+
 class Check {
  public:
   explicit Check(std::string_view root) : root_(root) {}
 
-  /// Empty, or the first reason.
-  std::string problem(std::string_view schema, std::string_view value, const std::string& where,
-                      unsigned depth);
+  /// Empty, or the first reason. What cannot be checked stays one, also within a "not".
+  std::string verdict(std::string_view value) {
+    std::string why = problem(root_, value, "args", 0);
+    return unchecked_.empty() ? why : unchecked_;
+  }
 
  private:
+  std::string problem(std::string_view schema, std::string_view value, const std::string& where,
+                      unsigned depth);
+  std::string cannot(std::string why) {
+    if (unchecked_.empty()) unchecked_ = std::move(why);
+    return unchecked_;
+  }
+  /// Of a schema whose parts are looked at again and again, or of long lists beside each other.
+  std::string too_long(const std::string& where) {
+    return cannot(where + ": the schema takes too long to be checked");
+  }
   struct Place {
     std::string_view schema, value;
     const std::string& where;
@@ -84,12 +115,17 @@ class Check {
   }
 
   std::string_view root_;
+  Patience patience_;
+  std::string unchecked_;  ///< the first reason why something could not be checked
 };
 
 std::string Check::problem(std::string_view schema, std::string_view value,
                            const std::string& where, unsigned depth) {
   schema = json::trim(schema);
-  if (depth > kDeepestSchema) return where + ": the schema is nested too deeply to be checked";
+  if (!unchecked_.empty()) return unchecked_;
+  if (depth > kDeepestSchema)
+    return cannot(where + ": the schema is nested too deeply to be checked");
+  if (patience_.is_over()) return too_long(where);
   if (const auto any = json::bool_of(schema))
     return *any ? "" : where + ": nothing is allowed here";
   if (json::kind_of(schema) != Kind::kObject) return where + ": the schema is not an object";
@@ -101,8 +137,8 @@ std::string Check::problem(std::string_view schema, std::string_view value,
 
 std::string Check::of_keyword(const Member& keyword, const Place& at) {
   if (is_unchecked_keyword(keyword.name))
-    return fmt::format("{}: the schema uses {}, which this gateway does not check", at.where,
-                       keyword.name);
+    return cannot(fmt::format("{}: the schema uses {}, which this gateway does not check", at.where,
+                              keyword.name));
   if (std::string why = of_any_value(keyword, at); !why.empty()) return why;
   if (std::string why = of_parts(keyword, at); !why.empty()) return why;
   switch (json::kind_of(at.value)) {
@@ -141,7 +177,7 @@ std::string Check::of_parts(const Member& keyword, const Place& at) {
   const std::string_view name = keyword.name;
   if (name == "$ref") {
     const auto target = schema_target(root_, json::string_of(keyword.value).value_or(""));
-    if (!target) return fmt::format("{}: {} is not in the schema", at.where, keyword.value);
+    if (!target) return cannot(fmt::format("{}: {} is not in the schema", at.where, keyword.value));
     return problem(*target, at.value, at.where, at.depth + 1);
   }
   if (name == "not" && fits(keyword.value, at)) return at.where + ": must not fit \"not\"";
@@ -157,6 +193,7 @@ std::string Check::of_parts(const Member& keyword, const Place& at) {
     std::string why = problem(part, at.value, at.where, at.depth + 1);
     if (!why.empty() && name == "allOf") return why;
     fitting += why.empty() ? 1 : 0;
+    if (fitting != 0 && name == "anyOf") return {};
   }
   if (name == "anyOf" && fitting == 0) return at.where + ": fits none of \"anyOf\"";
   if (name == "oneOf" && fitting != 1)
@@ -188,7 +225,8 @@ std::optional<bool> matches(const std::string& text, const std::string& pattern)
 std::string Check::of_text(const Member& keyword, const Place& at, const std::string& text) {
   if (keyword.name == "pattern") {
     const auto fit = matches(text, json::string_of(keyword.value).value_or(""));
-    if (!fit) return fmt::format("{}: the pattern {} cannot be checked", at.where, keyword.value);
+    if (!fit)
+      return cannot(fmt::format("{}: the pattern {} cannot be checked", at.where, keyword.value));
     if (!*fit) return fmt::format("{}: does not match {}", at.where, keyword.value);
   }
   const auto bound = json::number_of(keyword.value);
@@ -251,9 +289,11 @@ std::string Check::of_object(const Member& keyword, const Place& at) {
     return std::ranges::any_of(members, [&](const Member& each) { return each.name == name; });
   };
   const auto missing = [&](std::string_view names) -> std::string {
-    for (const std::string_view each : json::elements_of(names))
+    for (const std::string_view each : json::elements_of(names)) {
+      if (patience_.is_over()) return too_long(at.where);
       if (const auto name = json::string_of(each); name && !has(*name))
         return fmt::format("{}.{} is missing", at.where, *name);
+    }
     return {};
   };
   if (keyword.name == "required" && json::kind_of(keyword.value) == Kind::kArray)
@@ -263,10 +303,12 @@ std::string Check::of_object(const Member& keyword, const Place& at) {
       if (has(each.name) && json::kind_of(each.value) == Kind::kArray)
         if (std::string why = missing(each.value); !why.empty()) return why;
   if (keyword.name == "dependentSchemas")
-    for (const Member& each : members_within(keyword.value))
-      if (has(each.name))
-        if (std::string why = problem(each.value, at.value, at.where, at.depth + 1); !why.empty())
-          return why;
+    for (const Member& each : members_within(keyword.value)) {
+      if (patience_.is_over()) return too_long(at.where);
+      if (!has(each.name)) continue;
+      if (std::string why = problem(each.value, at.value, at.where, at.depth + 1); !why.empty())
+        return why;
+    }
   if (keyword.name == "propertyNames")
     for (const Member& each : members)
       if (std::string why = problem(keyword.value, quoted(each.name), at.where, at.depth + 1);
@@ -289,13 +331,15 @@ std::string Check::of_values(const Member& keyword, const Place& at,
   const auto properties = member_within(at.schema, "properties");
   const auto patterns = member_within(at.schema, "patternProperties");
   for (const Member& each : members) {
+    if (patience_.is_over()) return too_long(at.where);
     const std::string where = at.where + "." + each.name;
     const auto own = properties ? member_within(*properties, each.name) : std::nullopt;
     bool is_named = own.has_value();
     std::string why;
     for (const Member& pattern : members_within(patterns.value_or("null"))) {
       const auto fit = matches(each.name, pattern.name);
-      if (!fit) return fmt::format("{}: the pattern {} cannot be checked", where, pattern.name);
+      if (!fit)
+        return cannot(fmt::format("{}: the pattern {} cannot be checked", where, pattern.name));
       is_named = is_named || *fit;
       if (*fit && why.empty() && keyword.name == "patternProperties")
         why = problem(pattern.value, each.value, where, at.depth + 1);
@@ -311,7 +355,7 @@ std::string Check::of_values(const Member& keyword, const Place& at,
 }  // namespace
 
 std::string schema_problem(std::string_view schema, std::string_view value) {
-  return Check(schema).problem(schema, value, "args", 0);
+  return Check(schema).verdict(value);
 }
 
 bool is_unchecked_keyword(std::string_view name) {

@@ -124,7 +124,8 @@ void put_each(Desk& desk, std::vector<Entry>& entries, const Receipt* receipt) {
       if (receipt != nullptr && receipt->taken_over() && was_stored(desk, receipt, entry))
         entry.placed = placed_as_named(*entry.envelope);
       else
-        entry.placed = put_at_once(desk, {entry.envelope->spec()}, {&*entry.envelope, 1}).front();
+        entry.placed =
+            put_at_once(desk, {entry.envelope->spec()}, {&*entry.envelope, 1}).jobs.front();
     } catch (const Fault& fault) {
       if (was_stored(desk, receipt, entry))
         entry.placed = placed_as_named(*entry.envelope);
@@ -155,7 +156,8 @@ void place_as_stored(Desk& desk, const Receipt* receipt, std::vector<Entry>& ent
     entry.placed = placed_as_named(*entry.envelope);
     if (!entry.envelope->unique || was_stored(desk, receipt, entry)) continue;
     try {
-      entry.placed = put_at_once(desk, {entry.envelope->spec()}, {&*entry.envelope, 1}).front();
+      entry.placed =
+          put_at_once(desk, {entry.envelope->spec()}, {&*entry.envelope, 1}).jobs.front();
     } catch (const Fault&) {  // it has ended, and its key is another's by now
     }
   }
@@ -188,8 +190,8 @@ asio::awaitable<void> put_all(Desk& desk, std::vector<Entry>& entries, Visit& vi
   for (const Entry& entry : entries) envelopes.push_back(*entry.envelope);
   for (const Envelope& envelope : envelopes) specs.push_back(envelope.spec());
   try {
-    const auto placed = co_await put(desk, specs, envelopes, std::chrono::milliseconds(0), visit);
-    for (std::size_t i = 0; i < placed.size(); ++i) entries[i].placed = placed[i];
+    const auto put_in = co_await put(desk, specs, envelopes, std::chrono::milliseconds(0), visit);
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].placed = put_in.jobs[i];
   } catch (const Fault& fault) {
     if (receipt != nullptr && all_were_stored(desk, receipt, entries))
       co_return place_as_stored(desk, receipt, entries);

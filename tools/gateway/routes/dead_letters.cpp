@@ -36,6 +36,8 @@ void choose(JobFilter& filter, std::string_view name, const std::string& value,
     filter.ended_before_ms =
         filter.ended_before_ms == 0 ? ms : std::min(filter.ended_before_ms, ms);
   };
+  if ((name == "since" || name == "until") && value.starts_with('+'))
+    throw invalid_request("dead letters are of the past; no time counts from now on", name);
   if (name == "since")
     filter.ended_from_ms = std::max(filter.ended_from_ms, time_of(now_ms, value, name));
   if (name == "until") until(time_of(now_ms, value, name) + 1);
@@ -160,12 +162,12 @@ Reply stats(Desk& desk, const Request& request) {
         writer.text(name, print_timestamp(at));
       else
         writer.value(name, "null");
-    writer.value("retention", print_dead_retention(desk.observer.segment_info()));
+    writer.value("retention", print_dead_retention(desk.observer.segment_settings()));
   }));
 }
 
 Reply get_retention(Desk& desk, const Request&) {
-  return ok("{\"retention\":" + print_dead_retention(desk.observer.segment_info()) + '}');
+  return ok("{\"retention\":" + print_dead_retention(desk.observer.segment_settings()) + '}');
 }
 
 /// {"max_age": a duration, "max_count": a number}, at the top or as the configuration has it; null:

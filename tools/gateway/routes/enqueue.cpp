@@ -44,8 +44,7 @@ void tell_limit(Desk& desk, const Envelope& envelope, Reply& reply) {
 }
 
 /// A queue above its threshold says so while it still takes jobs. Source: ojs-backpressure 7.3.
-void tell_pressure(const Producer& producer, Reply& reply) {
-  const auto pressure = producer.pressure();
+void tell_pressure(const std::optional<QueuePressure>& pressure, Reply& reply) {
   if (!pressure) return;
   reply.headers.emplace_back("X-OJS-Queue-Depth", std::to_string(pressure->depth));
   reply.headers.emplace_back("X-OJS-Queue-Bound", std::to_string(pressure->bound));
@@ -86,31 +85,32 @@ void append_names(std::string& out, const Envelope& envelope, const Placed& one,
   json::append_quoted(out, state);
 }
 
-[[gnu::noinline]] Reply enqueued(Desk& desk, const Envelope& envelope, const Placed& one) {
+[[gnu::noinline]] Reply enqueued(Desk& desk, const Envelope& envelope, const Accepted& accepted) {
+  const Placed& one = accepted.jobs.front();
   Reply reply{.status = one.there ? 200U : 201U};
   reply.body.reserve(envelope.args.size() + envelope.extra.size() + kAddedByReply);
   reply.body = "{\"job\":";
   append_names(reply.body, envelope, one, append_placed(reply.body, desk, envelope, one));
   reply.body += one.there ? ",\"deduplicated\":true}" : "}";
   reply.headers.emplace_back("Location", "/ojs/v1/jobs/" + one.id.str());
-  tell_pressure(desk.producer(), reply);
+  tell_pressure(accepted.pressure, reply);
   tell_limit(desk, envelope, reply);
   return reply;
 }
 
 asio::awaitable<Reply> enqueue(Desk& desk, const Request& request, Visit& visit) {
   Envelope envelope = must(parse_envelope(request.body, desk.now_ms()));
+  const auto patience = block_timeout(request);
   if (envelope.wants_workflow) co_return enqueue_workflow(desk, request);
   admit(desk, request, envelope);
   const std::vector<JobSpec> specs = {envelope.spec()};
   const std::span envelopes(&envelope, 1);
-  const auto patience = block_timeout(request);
-  std::vector<Placed> placed;
+  Accepted accepted;
   if (patience.count() == 0)
-    placed = put_at_once(desk, specs, envelopes), desk.hall.jobs_came();
+    accepted = put_at_once(desk, specs, envelopes), desk.hall.jobs_came();
   else
-    placed = co_await put(desk, specs, envelopes, patience, visit);
-  co_return enqueued(desk, envelope, placed.front());
+    accepted = co_await put(desk, specs, envelopes, patience, visit);
+  co_return enqueued(desk, envelope, accepted);
 }
 
 asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& visit) {
@@ -139,7 +139,8 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
   static constexpr std::size_t kFirst[] = {0};  // a batch of one job is one still
   const std::span<const std::size_t> places =
       specs.size() == 1 ? std::span(kFirst) : std::span<const std::size_t>();
-  const auto placed = co_await put(desk, specs, envelopes, block_timeout(request), visit, places);
+  const auto accepted = co_await put(desk, specs, envelopes, block_timeout(request), visit, places);
+  const std::vector<Placed>& placed = accepted.jobs;
   Reply reply{.status = 201};
   reply.body.reserve(request.body.size() + placed.size() * kAddedByReply);
   reply.body = "{\"jobs\":[";
@@ -148,7 +149,7 @@ asio::awaitable<Reply> enqueue_batch(Desk& desk, const Request& request, Visit& 
     append_placed(reply.body, desk, envelopes[i], placed[i]);
   }
   reply.body += fmt::format("],\"count\":{}}}", placed.size());
-  tell_pressure(desk.producer(), reply);
+  tell_pressure(accepted.pressure, reply);
   co_return reply;
 }
 

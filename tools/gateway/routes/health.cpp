@@ -112,7 +112,7 @@ void write_payload_limits(json::ObjectWriter& extensions, const Options& options
 }
 
 Reply manifest(Desk& desk, const Request&) {
-  const SegmentInfo segment = desk.observer.segment_info();
+  const SegmentInfo segment = desk.observer.segment_settings();
   return ok(object([&](json::ObjectWriter& writer) {
     writer.text("specversion", "1.0");
     writer.text("ojs_version", "1.0");

@@ -48,7 +48,7 @@ Reply enroll(Desk& desk, const Request& request) {
   report.pid = body.whole("pid", 0, std::numeric_limits<std::uint32_t>::max());
   if (std::string labels = labels_with_turns(body, ""); !labels.empty()) report.labels = labels;
   if (const auto known = desk.proxy.report(report); !known) throw worker_fault(known.error());
-  const SegmentInfo segment = desk.observer.segment_info();
+  const SegmentInfo segment = desk.observer.segment_settings();
   return ok(object([&](json::ObjectWriter& writer) {
     writer.boolean("ok", true);
     writer.text("worker_id", report.id);

@@ -242,6 +242,14 @@ bool takes_gzip(std::string_view accept_encoding) {
 
 void read_target(std::string_view target, Request& request) {
   target = target.substr(0, target.find('#'));
+  // A proxy's form, "http://host/path". Source: RFC 9112, 3.2.2.
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (target.starts_with(scheme)) {
+      target.remove_prefix(scheme.size());
+      target.remove_prefix(std::min(target.find('/'), target.size()));
+      if (target.empty()) target = "/";
+      break;
+    }
   const std::string_view path = cut(target, '?');
   // Of what only looks: a change goes to the path that is written, or nowhere.
   const bool looks = request.method == "GET" || request.method == "HEAD";

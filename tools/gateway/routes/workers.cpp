@@ -34,13 +34,20 @@ std::vector<std::uint32_t> weights_of(Desk& desk, const FetchRequest& wanted) {
   return worker ? turns_in(worker->labels, wanted.queues) : std::vector<std::uint32_t>();
 }
 
+/// Then its strategy holds, and what the request says of one is not looked at. Source:
+/// ojs-fair-scheduling 5.2.
+bool pool_decides(Desk& desk, const FetchRequest& wanted) {
+  if (!wanted.pool.empty() || desk.observer.pool("default").ok()) return true;
+  const auto worker = desk.observer.registered_worker(wanted.worker);
+  return worker && !worker->pool.empty();
+}
+
 FetchRequest read_fetch(Desk& desk, const Request& request, const Body& body) {
   FetchRequest wanted;
   const auto queues = body.texts("queues");
   if (!queues || queues->empty())
     throw invalid_request("queues must be an array of at least one queue", "queues");
   wanted.queues = *queues;
-  wanted.weights = read_weights(body, wanted.queues);
   wanted.pool = body.text("pool").value_or("");
   // `batch_size`: as the Ruby worker has it
   wanted.count = body.whole(body.raw("count") ? "count" : "batch_size", 1, kMostJobs).value_or(1);
@@ -52,7 +59,10 @@ FetchRequest read_fetch(Desk& desk, const Request& request, const Body& body) {
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     wanted.tenant = std::string(tenant);
   wanted.worker = body.text("worker_id").value_or("");
-  if (!body.raw("strategy") && !body.raw("weights")) wanted.weights = weights_of(desk, wanted);
+  if (!body.raw("strategy") && !body.raw("weights"))
+    wanted.weights = weights_of(desk, wanted);
+  else if (!pool_decides(desk, wanted))
+    wanted.weights = read_weights(body, wanted.queues);
   wanted.held = true;
   return wanted;
 }

@@ -41,7 +41,9 @@ std::string_view name_for_handlers(http::field field, beast::string_view name) {
 
 }  // namespace
 
-void RequestParser::on_request_impl(http::verb, Text method_text, Text target, int, Failure&) {
+void RequestParser::on_request_impl(http::verb, Text method_text, Text target, int version,
+                                    Failure&) {
+  http_version_ = version;
   request_.method.assign(method_text.data(), method_text.size());
   target_.assign(target.data(), target.size());
   request_.headers.reserve(std::size(kHeaders));

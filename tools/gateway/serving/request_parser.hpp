@@ -19,6 +19,8 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   const std::string& target() const { return target_; }
   /// How long the client says that the body is; 0: it has not said so. Also of a body that is refused.
   std::uint64_t announced_bytes() const { return announced_bytes_; }
+  /// Of HTTP: 10 or 11.
+  int http_version() const { return http_version_; }
   /// The client sends the body when it is told to go on.
   bool expects_continue() const { return expects_continue_; }
 
@@ -41,6 +43,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   Request request_;
   std::string target_;
   std::uint64_t announced_bytes_ = 0;
+  int http_version_ = 11;
   bool expects_continue_ = false;
 };
 

@@ -182,6 +182,8 @@ asio::awaitable<bool> Session::serve_one() {
   Request& request = parser.request();
   if (request.id.empty()) request.id = server_.new_request_id();
   request_id_ = request.id;
+  head_alone_ = request.method == "HEAD";
+  knows_chunks_ = parser.http_version() >= 11;
   Reply reply;
   try {
     read_target(parser.target(), request);
@@ -234,7 +236,7 @@ asio::awaitable<Reply> Session::answer_slowly(const Route& route, const Request&
     co_return co_await asio::co_spawn(server_.back_room(), slowly, asio::use_awaitable);
   }
   co_await std::get<Streamer>(route.handler)(shift_.desk(), request, *this);
-  if (streaming_ && !gone_) {
+  if (streaming_ && knows_chunks_ && !gone_) {
     beast::error_code ignored;
     stream_.expires_after(server_.hall().options().write_time);
     co_await asio::async_write(stream_, http::make_chunk_last(),
@@ -262,7 +264,10 @@ void Session::print_head(const Reply& reply, const Request& request, bool keep_a
     add("Content-Length", std::to_string(reply.body.size()));
   }
   for (const auto& [name, value] : reply.headers) add(name, value);
-  if (!keep_alive) add("Connection", "close");
+  if (!keep_alive)
+    add("Connection", "close");
+  else if (!knows_chunks_)
+    add("Connection", "keep-alive");  // HTTP/1.0 closes unless it is told not to
   head_.append("\r\n");
 }
 
@@ -324,7 +329,7 @@ asio::awaitable<void> Session::begin_stream() {
   head.set(http::field::content_type, "text/event-stream");
   head.set(http::field::cache_control, "no-cache");
   head.keep_alive(false);
-  head.chunked(true);
+  if (knows_chunks_) head.chunked(true);
   http::response_serializer<http::empty_body> serializer{head};
   beast::error_code failed;
   streaming_ = true;
@@ -332,15 +337,19 @@ asio::awaitable<void> Session::begin_stream() {
   co_await http::async_write_header(stream_, serializer,
                                     asio::redirect_error(asio::use_awaitable, failed));
   stream_.expires_never();
-  if (failed) gone_ = true;
+  if (failed || head_alone_) gone_ = true;
 }
 
 asio::awaitable<void> Session::send(std::string_view text) {
   if (gone_ || text.empty()) co_return;
   beast::error_code failed;
   stream_.expires_after(server_.hall().options().write_time);
-  co_await asio::async_write(stream_, http::make_chunk(asio::buffer(text.data(), text.size())),
-                             asio::redirect_error(asio::use_awaitable, failed));
+  const asio::const_buffer piece = asio::buffer(text.data(), text.size());
+  if (knows_chunks_)
+    co_await asio::async_write(stream_, http::make_chunk(piece),
+                               asio::redirect_error(asio::use_awaitable, failed));
+  else
+    co_await asio::async_write(stream_, piece, asio::redirect_error(asio::use_awaitable, failed));
   stream_.expires_never();
   if (failed) gone_ = true;
 }

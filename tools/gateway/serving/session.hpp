@@ -78,6 +78,8 @@ class Session final : public Visit {
   std::shared_ptr<Session*> self_;
   bool gone_ = false, closing_ = false, idle_ = false, watching_ = false, streaming_ = false;
   bool sleeping_ = false;
+  /// of the request that is answered: it wants no body, or does not know pieces (HTTP/1.0)
+  bool head_alone_ = false, knows_chunks_ = true;
   bool refused_ = false;  ///< the client may still be sending what was refused
 };
 

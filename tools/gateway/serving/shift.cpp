@@ -129,20 +129,17 @@ bool Shift::serve_ended() {
   return served;
 }
 
-WaitingEnqueue Shift::begin_enqueue(std::span<const JobSpec> jobs,
-                                    std::chrono::milliseconds patience, Visit& visit) {
+Result<WaitingEnqueue> Shift::begin_enqueue(std::span<const JobSpec> jobs,
+                                            std::chrono::milliseconds patience, Visit& visit) {
   const auto descriptor = desk_.proxy.descriptor();
-  if (!descriptor) {
-    WaitingEnqueue unheard = must(desk_.producer().begin(jobs, {.block_timeout = patience}));
-    ++room_seekers_;
-    return unheard;
-  }
-  find_ring(*descriptor);
-  WaitingEnqueue waiting = must(desk_.proxy.begin_enqueue(
-      jobs, {.block_timeout = patience}, reinterpret_cast<std::uintptr_t>(&visit)));
+  if (descriptor) find_ring(*descriptor);
+  auto waiting = descriptor ? desk_.proxy.begin_enqueue(jobs, {.block_timeout = patience},
+                                                        reinterpret_cast<std::uintptr_t>(&visit))
+                            : desk_.producer().begin(jobs, {.block_timeout = patience});
+  if (!waiting) return waiting;
   ++room_seekers_;
-  seeks_room_anew_ = true;
-  await_ring();
+  seeks_room_anew_ = descriptor.ok();
+  if (descriptor) await_ring();
   return waiting;
 }
 

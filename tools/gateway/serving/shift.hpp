@@ -58,8 +58,8 @@ class Shift {
   std::list<Visit*>& listeners() { return listeners_; }
   /// Wakes the visit when what it waits with is decided, until leave_room(). Without has_ring() the visit
   /// looks for itself.
-  WaitingEnqueue begin_enqueue(std::span<const JobSpec> jobs, std::chrono::milliseconds patience,
-                               Visit& visit);
+  Result<WaitingEnqueue> begin_enqueue(std::span<const JobSpec> jobs,
+                                       std::chrono::milliseconds patience, Visit& visit);
   void leave_room() { --room_seekers_; }
   bool has_ring() const { return ring_.has_value(); }
   /// Wakes the visit when the job has ended. False: nothing tells of that, because the segment has no
