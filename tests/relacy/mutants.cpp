@@ -146,6 +146,8 @@ std::vector<Mutant> mutants_of_policies() {
       {"lot-name released", "limited: end | take the last", written_at(Point::kLotNamed, kRelaxed)},
       {"lot-name acquired", "limited: end | take the last", loads_of("lot name", kRelaxed)},
       // total orders
+      {"unique: the entry", "unique: put | put", written_at(Point::kKeyPlaced, kRelaxed)},
+      {"unique: the look at others", "unique: put | put", loads_of("key", kAcquire)},
       {"lots: the job", "limited: end | take the last",
        written_at(Point::kCellFilled, kNoTotalOrder)},
       {"lots: the look of who parks", "limited: end | take the last", loads_of("permit", kAcquire)},

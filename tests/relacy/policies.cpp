@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scenes of limits, rates, tenants, pools, full queues, events, names and settings, most of them
+// Scenes of limits, rates, tenants, pools, full queues, events, names, settings and unique jobs, most of them
 // those of tests/schedules.
 #include <memory>
 
+#include "engine/unique/unique.hpp"
 #include "tests/relacy/scenes.hpp"
 #include "tests/schedules/operations.hpp"
 
@@ -261,10 +262,28 @@ std::vector<Scene> scenes_of_readers() {
 }  // namespace
 
 /// They are longer than the others, and many.
+std::vector<Scene> scenes_of_unique_jobs() {
+  using engine::OnConflict;
+  const Cast bring =
+      of([](World& w, std::uint32_t i) { w.put_unique(i, own(i), 1, OnConflict::kReject); });
+  const Cast replace =
+      of([](World& w, std::uint32_t i) { w.put_unique(i, own(i), 1, OnConflict::kReplace); });
+  const Before nothing_was = [](Stage&) {};
+  const Before one_is_there =
+      before([](World& w) { w.put_unique(kBefore, 0, 1, OnConflict::kReject); });
+  return {
+      {"unique: put | put", nothing_was, {bring, bring}, true},
+      {"unique: put | put | put", nothing_was, {bring, bring, bring}, true},
+      {"unique: put | take", one_is_there, {bring, take}, true},
+      {"unique: replace | replace", nothing_was, {replace, replace}, true},
+      {"unique: replace | take", one_is_there, {replace, take}},
+  };
+}
+
 std::vector<Scene> scenes_of_policies() {
   std::vector<Scene> all;
   for (const auto& scenes : {scenes_of_limits(), scenes_of_tenants(), scenes_of_pools(),
-                             scenes_of_full_queues(), scenes_of_readers()})
+                             scenes_of_full_queues(), scenes_of_readers(), scenes_of_unique_jobs()})
     all.insert(all.end(), scenes.begin(), scenes.end());
   for (Scene& scene : all) scene.rarer = 2;
   return all;
