@@ -3,6 +3,8 @@
 
 namespace ojs_shm::engine {
 
+using shm::Point;
+
 /// The body of a job that does not lie in its record.
 [[gnu::noinline]] void StraightWay::read_blocks(std::uint32_t slot, const JobRecord& job,
                                                 std::uint64_t size, std::string& body) const {
