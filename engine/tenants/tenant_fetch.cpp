@@ -63,7 +63,7 @@ Outcome TenantFetch::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_o
   QueueRecord& queue = store_.queue(q);
   const auto [place, anew] = lines_.try_emplace(q);
   Line& line = place->second;
-  bool lost = anew;  // and then it looks, or looks again
+  bool lost = anew;  // what there was: then it looks, although the last look found all
   for (unsigned looks = 0; looks < kPatience; ++looks) {
     if (actor_.shut(queue, queue.flags.load())) break;
     if (line.jobs.empty() && (lost || !line.was_whole)) line = look(q), lost = false;

@@ -85,9 +85,9 @@ int gave_up(Child& child) {
   return code == 0 || code > shell::kExitPermission ? shell::kExitFailed : code;
 }
 
-/// False when it still runs after twice the time that a gateway has for its last replies, or when a
-/// second signal came.
-bool ends_by_itself(Child& child) {
+/// Why the child has to be killed: a second signal came, or it still runs after twice the time that
+/// a gateway has for its last replies. Empty: it has ended.
+std::string_view why_kill(Child& child) {
   constexpr std::chrono::seconds kPatience{20};
   constexpr timespec kGlance{0, 10'000'000};
   sigset_t hurry;
@@ -95,10 +95,11 @@ bool ends_by_itself(Child& child) {
   ::sigaddset(&hurry, SIGTERM);
   ::sigaddset(&hurry, SIGINT);
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!child.ended())
-    if (std::chrono::steady_clock::now() > until || ::sigtimedwait(&hurry, nullptr, &kGlance) > 0)
-      return false;
-  return true;
+  while (!child.ended()) {
+    if (::sigtimedwait(&hurry, nullptr, &kGlance) > 0) return "a second signal came";
+    if (std::chrono::steady_clock::now() > until) return "it does not end";
+  }
+  return {};
 }
 
 /// The gateway first: it answers what has begun while the broker is still there. One that does not
@@ -106,8 +107,9 @@ bool ends_by_itself(Child& child) {
 void stop(Child& gateway, Child& broker) {
   for (Child* child : {&gateway, &broker}) {
     child->send(SIGTERM);
-    if (ends_by_itself(*child)) continue;
-    shell::say("ojs-shm up: {} does not end; it is killed\n", child->name());
+    const std::string_view why = why_kill(*child);
+    if (why.empty()) continue;
+    shell::say("ojs-shm up: {} is killed: {}\n", child->name(), why);
     child->send(SIGKILL);
     child->wait();
   }
@@ -205,8 +207,9 @@ void add_up_command(CLI::App& app, Request& request) {
       *command,
       "\nAll other flags are the broker's: `ojs-shm-broker --help` has them. Prints READY URL "
       "name=N when requests are\naccepted; logs of both go to stderr. Ctrl-C stops both, a second "
-      "one at once, and "
-      "unfinished jobs are kept. When one of the two\ndies, the other is stopped, and the exit "
+      "one "
+      "at once, and unfinished jobs are kept.\nWhen one of the two dies, the other is stopped, and "
+      "the exit "
       "status is 1. A name or port in use: 3.\n"
       "\nEXAMPLE\n  ojs-shm up --name mail --size 64M --listen 127.0.0.1:8080\n");
 }

@@ -8,6 +8,7 @@
 
 #include "worker_api/json/cron_members.hpp"
 #include "worker_api/json/envelope_json.hpp"
+#include "worker_api/json/unique_key.hpp"
 
 namespace ojs_shm {
 namespace {
@@ -116,7 +117,14 @@ Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::
     job_template.close();
   }
   writer.close();
-  return parse_cron(merged, now_ms);
+  auto text = parse_cron(merged, now_ms);
+  // A key that counted among the jobs of its tenant still does, whoever makes the change.
+  if (text && (*text)->job.unique && !(*text)->job.tenant.empty() && !says_its_key(cron.job)) {
+    auto unique = unique_in_tenant((*text)->spec.job);
+    if (!unique) return unique.error();
+    (*text)->job.unique = std::move(*unique);
+  }
+  return text;
 }
 
 }  // namespace ojs_shm

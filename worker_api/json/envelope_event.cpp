@@ -56,7 +56,7 @@ std::string_view state_after(std::string_view type) {
   return type == "job.discarded" || type == "job.expired" ? "discarded" : "";
 }
 
-/// Source: ojs-events 5.
+/// What readers look for in each event of a job, beside the data of its type.
 void write_common(ObjectWriter& data, const Event& event) {
   if (!event.job_type.empty()) data.text("type", event.job_type);
   if (const std::string_view state = state_after(event.type); !state.empty())

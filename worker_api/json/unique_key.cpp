@@ -376,15 +376,15 @@ Result<JobUnique> unique_in_tenant(const JobSpec& job) {
   return invalid("unique", "is not there");
 }
 
-bool has_key_of_tenant(const JobInfo& job) {
-  if (job.unique_key.empty()) return false;
+bool says_its_key(const JobInfo& job) {
+  if (job.unique_key.empty()) return true;
   JobSpec spec;
   spec.type = job.type;
   spec.queue = job.queue;
   spec.args = job.args;
   spec.extra = job.extra;
   const auto said = unique_in(spec);
-  return said && !said->key().starts_with(job.unique_key);
+  return !said || said->key().starts_with(job.unique_key);
 }
 
 std::string print_unique(std::string_view key, const UniquePolicy& policy) {

@@ -38,9 +38,9 @@ std::optional<JobUnique> unique_in(const JobSpec& job);
 /// Errors: kInvalid (a fingerprint, which would count for all tenants), and those of JobUnique::of().
 Result<JobUnique> unique_in_tenant(const JobSpec& job);
 
-/// Whether its member `unique` says another key than it has: one that counts among the jobs of its
-/// tenant alone.
-bool has_key_of_tenant(const JobInfo& job);
+/// Whether the job's member `unique` gives the key that the job has; true where there is none. A
+/// tenant's client over HTTP has another one, for unique_in_tenant() made it.
+bool says_its_key(const JobInfo& job);
 
 /// The policy of a job whose key is known, as unique_of_key() reads it.
 std::string print_unique(std::string_view key, const UniquePolicy& policy);

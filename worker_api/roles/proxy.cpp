@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "engine/fetch/turns.hpp"
 #include "engine/pools/pool_look.hpp"
 #include "engine/rules/names.hpp"
+#include "engine/rules/smooth.hpp"
 #include "engine/tables/job_look.hpp"
 #include "engine/tenants/tenant_rules.hpp"
 #include "worker_api/json/envelope.hpp"
@@ -69,11 +69,8 @@ Status Proxy::Impl::check(const FetchRequest& request) const {
   for (const std::uint32_t weight : request.weights)
     if (weight < 1 || weight > 1000)
       return internal::invalid_setting("weights", "a weight is a number from 1 to 1000", 1000);
-  std::uint32_t divisor = 0;
-  for (const std::uint32_t weight : request.weights) divisor = std::gcd(divisor, weight);
-  std::uint64_t cycle = 0;
-  for (const std::uint32_t weight : request.weights) cycle += weight / divisor;
-  if (cycle * request.queues.size() > kMostSteps)
+  const auto in_all = static_cast<std::uint64_t>(engine::turns_of(request.weights));
+  if (in_all * request.queues.size() > kMostSteps)
     return internal::invalid_setting(
         "weights",
         "the weights make too long a cycle of turns for so many queues; give smaller ones");

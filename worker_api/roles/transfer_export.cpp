@@ -85,7 +85,7 @@ QueueInfo with_one_order(QueueInfo queue) {
 
 /// A key that the job's own words do not give is written as it is.
 JobInfo with_true_key(JobInfo job) {
-  if (!has_key_of_tenant(job)) return job;
+  if (says_its_key(job)) return job;
   std::string extra;
   json::ObjectWriter writer(extra);
   for (const json::Member& member : json::members_of(job.extra))

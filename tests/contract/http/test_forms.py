@@ -6,14 +6,15 @@ from gateways import OnGateway
 
 class Forms(OnGateway):
     def said(self, text):
-        """The status line, the header by lower-case names, and all that follows until the connection ends."""
+        """The status line, the header by lower-case names, and all that follows until the connection ends; of HEAD what
+        comes first, for that is nothing."""
         with self.up.dial() as spoken, spoken.makefile("rb") as file:
             spoken.sendall(text.encode())
             line, header = file.readline().decode().strip(), {}
             while (field := file.readline().decode().strip()):
                 name, _, value = field.partition(":")
                 header[name.lower()] = value.strip()
-            return line, header, file.read().decode()
+            return line, header, (file.read1() if text.startswith("HEAD") else file.read()).decode()
 
     def ended_job(self):
         job = self.put_job()

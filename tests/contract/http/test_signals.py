@@ -33,7 +33,7 @@ class Signals(unittest.TestCase):
             for each in (signal.SIGTERM, signal.SIGINT):
                 up.process.send_signal(each)
             self.assertEqual(up.process.wait(BOUND), 0)
-            self.awaits(up, "ojs-shm up: ojs-shm-gateway does not end; it is killed")
+            self.awaits(up, "ojs-shm up: ojs-shm-gateway is killed: a second signal came")
 
     def test_up_names_the_sender_of_what_it_hands_on(self):
         with Up() as up:

@@ -159,7 +159,7 @@ class ProducerLane {
     if (begun->deduplicated(keys.size()))
       lane_.accuse(Offence::kUnexpectedAnswer, keys.front(), "a job beyond the last was there");
     if (const auto met = begun->pressure(); met && !(met->pressure >= 0 && met->pressure <= 1))
-      lane_.accuse(Offence::kUnexpectedAnswer, keys.front(), "a pressure that is no share");
+      lane_.accuse(Offence::kUnexpectedAnswer, keys.front(), "a pressure is not between 0 and 1");
     waiting_.push_back({keys, std::move(begun).value()});
     return true;
   }

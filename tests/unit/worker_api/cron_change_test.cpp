@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "worker_api/json/unique_key.hpp"
+
 namespace ojs_shm {
 namespace {
 
@@ -45,6 +47,25 @@ TEST(CronChange, an_option_at_the_top_is_one_as_well) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ((*read)->spec.job.queue, "p");
   EXPECT_FALSE((*read)->spec.enabled);
+}
+
+/// As the gateway makes it for a tenant's client, and as the words of the job say it.
+TEST(CronChange, a_key_among_the_jobs_of_a_tenant_stays_one) {
+  CronInfo cron = info();
+  cron.job.extra = R"({"meta":{"tenant_id":"x"},"unique":{"keys":["type"]}})";
+  JobSpec spec;
+  spec.type = cron.job.type;
+  spec.queue = cron.job.queue;
+  spec.args = cron.job.args;
+  spec.extra = cron.job.extra;
+  const std::string of_tenant = unique_in_tenant(spec)->key(), by_words = unique_in(spec)->key();
+  ASSERT_NE(of_tenant, by_words);
+  for (const std::string& key : {of_tenant, by_words}) {
+    cron.job.unique_key = key.substr(0, 32);
+    const auto read = parse_cron_changes(cron, R"({"description":"other"})", kNow);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ((*read)->spec.job.unique->key(), key);
+  }
 }
 
 TEST(CronChange, a_template_replaces_the_job) {

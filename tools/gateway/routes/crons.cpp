@@ -17,7 +17,6 @@
 #include "tools/gateway/routes/paging.hpp"
 #include "tools/gateway/serving/hall.hpp"
 #include "worker_api/json/cron_change.hpp"
-#include "worker_api/json/unique_key.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
@@ -51,17 +50,13 @@ bool is_taken(Desk& desk, const Request& request, std::string_view name) {
   return known && tenant_of(known->job.extra) != tenant;
 }
 
-/// `keeps_tenant`: its jobs' key counts among those of its tenant, whoever changes it.
-Reply set(Desk& desk, const Request& request, std::unique_ptr<CronText> cron,
-          bool keeps_tenant = false) {
+Reply set(Desk& desk, const Request& request, std::unique_ptr<CronText> cron) {
   CronSpec& spec = cron->spec;
   if (!request.header("x-ojs-tenant").empty()) {
     const std::uint64_t lifetime = spec.job.expires_at_ms;
     give_tenant(request, cron->job);
     spec.job = cron->job.spec();
     spec.job.expires_at_ms = lifetime;
-  } else if (keeps_tenant && cron->job.unique) {
-    cron->job.unique = must(unique_in_tenant(spec.job));
   }
   if (is_taken(desk, request, spec.name))
     throw invalid_request("the cron " + cron->name + " belongs to another tenant", "name");
@@ -112,8 +107,7 @@ Reply change(Desk& desk, const Request& request) {
     return get(desk, request);
   }
   auto changed = must(parse_cron_changes(cron, request.body, desk.now_ms()));
-  return set(desk, request, with_no_stranger(desk, request, std::move(changed)),
-             has_key_of_tenant(cron.job));
+  return set(desk, request, with_no_stranger(desk, request, std::move(changed)));
 }
 
 Reply remove(Desk& desk, const Request& request) {
