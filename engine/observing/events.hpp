@@ -204,6 +204,8 @@ class EventReader {
   std::uint64_t poll(std::vector<EventFacts>& events, std::uint64_t settle_ms);
   /// Whether the last call left events for the next one.
   bool left_some() const { return left_; }
+  /// By lane: the sequence up to which everything has been given out or lost.
+  const std::vector<std::uint64_t>& seen() const { return seen_; }
 
  private:
   struct Found {
@@ -213,7 +215,6 @@ class EventReader {
   void read_page(std::uint32_t page, std::vector<Found>& lanes);
 
   const Store& store_;
-  /// by lane: the sequence up to which everything has been given out or lost
   std::vector<std::uint64_t> seen_;
   /// by page: its control word when nothing in it was left to be read
   std::vector<std::uint64_t> done_;

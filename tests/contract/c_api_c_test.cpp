@@ -61,6 +61,8 @@ static_assert(sizeof(ojs_shm_fetch_request) == 72 &&
               offsetof(ojs_shm_fetch_request, flags) == 68);
 static_assert(sizeof(ojs_shm_worker_report) == 96 && offsetof(ojs_shm_worker_report, state) == 64 &&
               offsetof(ojs_shm_worker_report, flags) == 88);
+static_assert(sizeof(ojs_shm_event_options) == 104 && offsetof(ojs_shm_event_options, jobs) == 56 &&
+              offsetof(ojs_shm_event_options, flags) == 96);
 static_assert(sizeof(ojs_shm_bulk_report) == 32 && offsetof(ojs_shm_bulk_report, skipped) == 24);
 
 const std::string kSource = OJS_SHM_SOURCE_DIR;

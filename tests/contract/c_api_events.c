@@ -79,6 +79,56 @@ static int events_and_waits(void) {
   return close_room(&here, "told");
 }
 
+static int events_are_chosen(void) {
+  room here;
+  ojs_shm_events* events = NULL;
+  ojs_shm_job_spec job = spec_at("chosen", 3);
+  char id[OJS_SHM_ID_SIZE], first[48] = "";
+  const char* const types[] = {"job.*"};
+  const char* const queues[] = {"default", NULL};
+  ojs_shm_event_options options = {.struct_size = sizeof options,
+                                   .types = types,
+                                   .type_count = 1,
+                                   .flags = OJS_SHM_EVENTS_FROM_START | OJS_SHM_EVENTS_AT_ONCE};
+  CHECK(open_room(&here, "chosen", NULL));
+  CHECK_OK(here.admin, ojs_shm_set_events(here.admin, 1));
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, id));
+  CHECK_OK(here.producer, ojs_shm_reprioritize(here.producer, id, 0, NULL));
+  CHECK(ojs_shm_cancel(here.producer, id, NULL, 0) > 0);
+  CHECK_OK(NULL, ojs_shm_events_choose(here.segment, &options, &events));
+  CHECK(ojs_shm_event_position(events) == 0);
+  CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) > 0);
+  CHECK(strstr(here.text, "\"type\":\"job.enqueued\"") != NULL);
+  CHECK(ojs_shm_event_position(events) == 1 && ojs_shm_events_resumed(events) == 0);
+  const char* const found = strstr(here.text, "\"id\":\"evt_");
+  CHECK(found != NULL);
+  memcpy(first, found + strlen("\"id\":\""), 40);
+  CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) > 0);
+  CHECK(strstr(here.text, "\"type\":\"job.cancelled\"") != NULL);
+  CHECK(ojs_shm_event_position(events) == 3);
+  CHECK(ojs_shm_close(events) == OJS_SHM_OK);
+
+  options.after = first;
+  options.after_position = 1;
+  options.type_count = 0;
+  CHECK_OK(NULL, ojs_shm_events_choose(here.segment, &options, &events));
+  CHECK(ojs_shm_next_event(events, here.text, sizeof here.text) > 0);
+  CHECK(strstr(here.text, "\"type\":\"priority.changed\"") != NULL);
+  CHECK(ojs_shm_events_resumed(events) == 1 && ojs_shm_events_lost(events) == 0);
+  CHECK(ojs_shm_close(events) == OJS_SHM_OK);
+
+  options.after = "evt_no";
+  CHECK(ojs_shm_events_choose(here.segment, &options, &events) == OJS_SHM_E_INVALID);
+  options.after = NULL;
+  options.queues = queues;
+  options.queue_count = 2;
+  CHECK(ojs_shm_events_choose(here.segment, &options, &events) == OJS_SHM_E_INVALID);
+  options.queue_count = 0;
+  options.flags = 4;
+  CHECK(ojs_shm_events_choose(here.segment, &options, &events) == OJS_SHM_E_STALE_VERSION);
+  return close_room(&here, "chosen");
+}
+
 static int what_goes(void) {
   room here;
   char id[OJS_SHM_ID_SIZE], cron[16];

@@ -192,6 +192,7 @@ int main(int argc, char** argv) {
       TEST(workflows),
       TEST(an_export_goes_into_another_segment),
       TEST(events_and_waits),
+      TEST(events_are_chosen),
       TEST(waiting_by_descriptor_and_being_woken),
       TEST(jobs_cross_processes_and_outlive_them),
   };

@@ -150,6 +150,33 @@ TEST(CliEvents, a_row_for_people_and_scripts) {
   EXPECT_THAT(rows[1], HasSubstr("\tpriority.changed\tdefault\t1\t" + id + "\tmail.send\t3 -> 1"));
 }
 
+TEST(CliEvents, are_chosen_by_what_they_are_about_and_go_on_behind_one) {
+  const LiveSegment segment({"--events", "--slots", "64", "--handles", "8"});
+  const std::string first = segment.enqueue({"-t", "a"});
+  const std::string bill = segment.enqueue(
+      {"-t", "print.bill", "--meta", R"({"tenant_id":"acme"})", "--queue", "bills"});
+  EXPECT_EQ(segment.cli({"reprioritize", bill, "1"}).exit_code, 0);
+  EXPECT_THAT(kept(segment, {"--types", "job.*"}), ElementsAre("job.enqueued", "job.enqueued"));
+  EXPECT_THAT(kept(segment, {"--job", bill}), ElementsAre("job.enqueued", "priority.changed"));
+  EXPECT_THAT(kept(segment, {"--tenant", "acme"}), ElementsAre("job.enqueued", "priority.changed"));
+  EXPECT_THAT(kept(segment, {"--job-type", "a,b"}), ElementsAre("job.enqueued"));
+  EXPECT_EQ(kept(segment, {"--queue", "bills,default"}).size(), 3U);
+  const std::string id = member(lines_of(segment.cli({"events", "--json"}).out)[0], "id");
+  EXPECT_THAT(kept(segment, {"--after", id}), ElementsAre("job.enqueued", "priority.changed"));
+  EXPECT_EQ(segment.cli({"events", "--after", id}).err, "");
+  EXPECT_EQ(segment.cli({"events", "--after", "evt_x"}).exit_code, 2);
+  Producer producer = Producer::attach(Segment::attach(segment.where()).value()).value();
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(producer.reprioritize(first, i % 2).ok());
+  EXPECT_THAT(segment.cli({"events", "--after", id}).err, HasSubstr(id + " is kept no more"));
+  Process follower =
+      segment.start_cli({"events", "--follow", "--after", id, "--types", "queue.paused"});
+  EXPECT_EQ(segment.cli({"queue", "pause", "bills"}).exit_code, 0);
+  EXPECT_THAT(follower.read_line().value_or(""), HasSubstr("\tqueue.paused\tbills\t"));
+  EXPECT_THAT(follower.err(), HasSubstr(id + " is kept no more"));
+  follower.signal(SIGTERM);
+  EXPECT_EQ(follower.wait().exit_code, 0);
+}
+
 TEST(CliEvents, what_was_lost_is_told) {
   const LiveSegment segment({"--events", "--slots", "64", "--handles", "4"});
   Producer producer = Producer::attach(Segment::attach(segment.where()).value()).value();

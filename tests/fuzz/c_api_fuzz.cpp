@@ -309,7 +309,24 @@ class Caller {
     judge(admin_, ojs_shm_set_immutable_priorities(admin_, on));
     judge(admin_, ojs_shm_set_maintenance(admin_, on, text(input, "fuzz")));
     ojs_shm_events* events = nullptr;
-    const int opened = ojs_shm_events_open(segment_.get(), input.byte() % 8, &events);
+    const char* const wanted[] = {"job.*", text(input, "evt_0190a5b0-0000-7000-8000-000000000001")};
+    const ojs_shm_event_options options = {.struct_size = sizeof options,
+                                           .after = input.byte() % 2 == 0 ? wanted[1] : nullptr,
+                                           .after_position = input.byte(),
+                                           .types = wanted,
+                                           .type_count = input.byte() % 3U,
+                                           .queues = wanted,
+                                           .queue_count = input.byte() % 3U,
+                                           .jobs = nullptr,
+                                           .job_count = 0,
+                                           .job_types = nullptr,
+                                           .job_type_count = 0,
+                                           .tenant = nullptr,
+                                           .flags = input.byte() % 4U,
+                                           .reserved = 0};
+    const int opened = input.byte() % 2 == 0
+                           ? ojs_shm_events_open(segment_.get(), input.byte() % 8, &events)
+                           : ojs_shm_events_choose(segment_.get(), &options, &events);
     judge(nullptr, opened);
     if (opened < 0) return;
     const Buffer buffer(input);
@@ -317,6 +334,8 @@ class Caller {
     judge(events, length);
     buffer.judge(events, length);
     judge(events, ojs_shm_events_lost(events));
+    judge(events, ojs_shm_event_position(events));
+    judge(events, ojs_shm_events_resumed(events));
     require(ojs_shm_close(events) == OJS_SHM_OK, "open events were not closed");
     look(input, ojs_shm_waits);
   }

@@ -37,10 +37,16 @@ void look_around(const Segment& segment) {
   for (const Transition& each : seen->recent())
     require(json::check(print_transition(each)).ok(), "a transition that is no JSON");
   look_at_policies(*seen);
-  EventReader events = seen->events({.from_start = true, .settle_ms = 0});
-  Event event;
-  for (int i = 0; i < 1000 && events.next(event); ++i)
-    require(json::check(print_event(event)).ok(), "an event was printed as something else");
+  EventOptions options{.from_start = true, .settle_ms = 0};
+  for (int look = 0; look < 2; ++look) {  // then from behind the last
+    EventReader events = seen->events(options);
+    Event event;
+    for (int i = 0; i < 1000 && events.next(event); ++i)
+      require(json::check(print_event(event)).ok(), "an event was printed as something else");
+    require(look != 0 || !events.resumed(), "it resumed behind nothing");
+    options.after = event.id;
+    options.after_position = events.position();
+  }
   const std::vector<JobInfo> jobs = seen->list({});
   for (const JobInfo& job : jobs) (void)seen->get(job.id);
   if (!jobs.empty()) print(jobs.back());

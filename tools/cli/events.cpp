@@ -3,7 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <thread>
@@ -27,16 +26,9 @@ namespace {
 using shell::must;
 
 struct EventsOptions {
-  bool on = false, off = false, follow = false, from_start = false;
-  std::string queue;
-  std::vector<std::string> types;
+  bool on = false, off = false, follow = false;
+  EventOptions choice;
 };
-
-bool wanted(const EventsOptions& options, const Event& event) {
-  return (options.queue.empty() || event.queue == options.queue) &&
-         (options.types.empty() ||
-          std::ranges::find(options.types, event.type) != options.types.end());
-}
 
 /// What a person wants to see of it beside job and queue.
 std::string detail_of(const Event& event) {
@@ -73,8 +65,7 @@ std::string detail_of(const Event& event) {
 }
 
 /// True when there was one. What was lost is told where it is missed.
-bool print_next(EventReader& reader, const Request& request, const EventsOptions& options,
-                std::uint64_t& told) {
+bool print_next(EventReader& reader, const Request& request, std::uint64_t& told) {
   Event event;
   const bool any = reader.next(event);
   if (reader.lost() != told) {
@@ -86,7 +77,6 @@ bool print_next(EventReader& reader, const Request& request, const EventsOptions
       shell::say("{} events lost: they were overwritten before they could be read\n", lost);
   }
   if (!any) return false;
-  if (!wanted(options, event)) return true;
   if (request.json) {
     print_line(print_event(event));
   } else {
@@ -125,24 +115,28 @@ class Sleep {
   int descriptor_ = -1;
 };
 
+/// Once the first event was asked for.
+void tell_of_gap(const EventReader& reader, const EventOptions& choice) {
+  if (!choice.after.empty() && !reader.resumed())
+    shell::say("event {} is kept no more; some that came behind it may be missing\n", choice.after);
+}
+
 void follow(const Request& request, const EventsOptions& options, const Observer& observer) {
   shell::note_stop_signals();
-  EventReader reader = observer.events({.from_start = options.from_start});
+  EventReader reader = observer.events(options.choice);
   const Sleep sleep(request.where);
   std::uint64_t told = 0;
-  while (!shell::stop_signalled()) {
-    if (print_next(reader, request, options, told)) continue;
+  bool any = print_next(reader, request, told);
+  tell_of_gap(reader, options.choice);
+  for (; !shell::stop_signalled(); any = print_next(reader, request, told)) {
+    if (any) continue;
     if (!shell::flush_output()) return;  // the reader has gone
     sleep.until_told();
   }
 }
 
 int events(const Request& request, const EventsOptions& options) {
-  const std::vector<std::string_view> known = event_types();
-  for (const std::string& type : options.types)
-    if (std::ranges::find(known, type) == known.end())
-      shell::refuse(Code::kInvalid, fmt::format("there is no event of type '{}'; there are {}",
-                                                type, fmt::join(known, ", ")));
+  must(check(options.choice));
   if (options.on || options.off) {
     must(must(Admin::attach(request.where)).set_events(options.on));
     if (!options.follow) {
@@ -158,10 +152,14 @@ int events(const Request& request, const EventsOptions& options) {
     follow(request, options, observer);
     return shell::kExitOk;
   }
-  EventReader reader = observer.events({.from_start = true, .settle_ms = 0});
+  EventOptions choice = options.choice;
+  choice.from_start = true;
+  choice.settle_ms = 0;
+  EventReader reader = observer.events(choice);
   std::uint64_t told = 0;
   const std::size_t most = observer.segment_settings().slots + (1U << 20);  // other processes go on
-  for (std::size_t i = 0; i < most && print_next(reader, request, options, told); ++i) {}
+  for (std::size_t i = 0; i < most && print_next(reader, request, told); ++i) {}
+  tell_of_gap(reader, choice);
   return shell::kExitOk;
 }
 
@@ -175,13 +173,27 @@ void add_events_command(CLI::App& app, Request& request) {
   auto* off = command->add_flag("--off", options->off, "Let them stop");
   auto* watch = command->add_flag("--follow", options->follow, "Go on until SIGINT or SIGTERM");
   command
-      ->add_flag("--since-start", options->from_start,
+      ->add_flag("--since-start", options->choice.from_start,
                  "With --follow: first what the segment still keeps")
       ->needs(watch);
-  command->add_option("--queue", options->queue, "Only of this queue")->type_name("NAME");
-  command->add_option("--types", options->types, "Only of these types")
+  command
+      ->add_option("--after", options->choice.after, "Only what came behind the event with this id")
+      ->type_name("ID");
+  command
+      ->add_option("--types", options->choice.types,
+                   "Only of these types; 'job.*' means all that begin so")
       ->type_name("A,B")
       ->delimiter(',');
+  const auto list = [&](const char* flag, std::vector<std::string>& names, const char* about,
+                        const char* type_name) {
+    command->add_option(flag, names, about)->type_name(type_name)->delimiter(',');
+  };
+  list("--queue", options->choice.queues, "Only of these queues", "A,B");
+  list("--job", options->choice.jobs, "Only of these jobs", "ID,ID");
+  list("--job-type", options->choice.job_types, "Only of jobs of these types", "A,B");
+  command
+      ->add_option("--tenant", options->choice.tenant, "Only of this tenant's jobs and workflows")
+      ->type_name("NAME");
   on->excludes(off);
   off->excludes(watch);
   set_footer(*command,
@@ -189,7 +201,8 @@ void add_events_command(CLI::App& app, Request& request) {
              "  Time, type, queue, priority, job, job type and detail; with --json the event of "
              "ojs-events. Without\n"
              "  --follow what the segment still keeps. How many were overwritten unread is told on "
-             "stderr.\n"
+             "stderr, and\n"
+             "  whether the event of --after is kept no more.\n"
              "\nEXAMPLE\n"
              "  ojs-shm events --on --follow --types priority.changed,job.failed --json\n");
 }

@@ -135,6 +135,13 @@ void wrong_argument(std::string subject, std::string message) {
       {.code = Code::kInvalid, .message = std::move(message), .subject = std::move(subject)}};
 }
 
+std::vector<std::string> names_of(const char* const* names, std::size_t count, const char* name) {
+  std::vector<std::string> read;
+  if (count != 0) out(names, name);
+  for (std::size_t i = 0; i < count; ++i) read.emplace_back(text(names[i], name));
+  return read;
+}
+
 std::string_view json_text_or_none(std::string_view given, const char* name) {
   if (given.empty()) return given;
   if (const Status checked = json::check(given); !checked)

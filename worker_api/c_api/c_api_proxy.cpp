@@ -11,13 +11,6 @@ namespace {
 
 using namespace ojs_shm::c_api;
 
-std::vector<std::string> names_of(const char* const* names, std::size_t count, const char* name) {
-  std::vector<std::string> read;
-  if (count != 0) out(names, name);
-  for (std::size_t i = 0; i < count; ++i) read.emplace_back(text(names[i], name));
-  return read;
-}
-
 ojs_shm::FetchRequest request_of(const ojs_shm_fetch_request* given) {
   ojs_shm::FetchRequest request;
   if (given == nullptr) return request;

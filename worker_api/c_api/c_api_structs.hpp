@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "worker_api/c_api/c_api_handle.hpp"
 #include "worker_api/json/envelope_json.hpp"
@@ -26,6 +28,9 @@ inline std::string_view text_or(const char* text, std::size_t size,
 }
 /// A text that may not.
 inline std::string_view text(const char* given, const char* name) { return &out(given, name); }
+
+/// An array of texts; none of it may be missing.
+std::vector<std::string> names_of(const char* const* names, std::size_t count, const char* name);
 
 /// A text that shall be JSON of that kind, without the white space around it. Convention 3.
 std::string_view json_text(std::string_view given, json::Kind kind, const char* name);

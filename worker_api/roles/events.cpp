@@ -10,11 +10,14 @@
 #include "engine/observing/events.hpp"
 #include "engine/pools/pool_look.hpp"
 #include "engine/tables/job_look.hpp"
+#include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_json.hpp"
 #include "worker_api/json/last_error.hpp"
 #include "worker_api/roles/attachment.hpp"
+#include "worker_api/roles/event_choice.hpp"
 #include "worker_api/roles/registered_workers.hpp"
 #include "worker_api/roles/results.hpp"
+#include "worker_api/roles/told_events.hpp"
 #include "worker_api/roles/told_workflow.hpp"
 
 namespace ojs_shm {
@@ -81,14 +84,6 @@ std::string_view type_of(EventKind kind) {
   return "";
 }
 
-/// Unique in the segment by lane and sequence, and between segments by the salt; sorts by time.
-std::string id_of(const engine::EventFacts& facts, std::uint64_t salt) {
-  const engine::JobId id{
-      facts.time_ms << 16 | 0x7000 | (facts.lane & 0xFFF),
-      1ULL << 63 | (salt & 0x3FFF) << 48 | (facts.sequence & ((1ULL << 48) - 1))};
-  return "evt_" + engine::to_string(id);
-}
-
 /// Eight bytes of a text in each word; it ends with the first NUL.
 void append_text(std::initializer_list<std::uint64_t> words, std::string& text) {
   for (std::uint64_t word : words)
@@ -118,11 +113,9 @@ std::vector<std::string_view> event_types() {
 
 struct EventReader::Impl {
   Segment segment;
-  engine::EventReader reader;
-  std::uint32_t settle_ms;
-  std::vector<engine::EventFacts> batch = {};
-  std::size_t at = 0;
-  std::uint64_t lost = 0;
+  EventOptions options;
+  internal::ToldEvents told;
+  std::uint64_t position = 0;            ///< of the last one given out
   internal::ToldWorkflow workflow = {};  ///< of the last event about one
 
   Event translate(const engine::EventFacts& facts) const;
@@ -136,6 +129,7 @@ struct EventReader::Impl {
   void add_from_cron(Event& event) const;
   static void add_worker(const engine::EventFacts& facts, Event& event);
   void add_from_worker(Event& event) const;
+  void read(const engine::EventFacts& facts, Event& event);
 };
 
 EventReader::EventReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -146,7 +140,7 @@ EventReader::~EventReader() = default;
 Event EventReader::Impl::translate(const engine::EventFacts& facts) const {
   const engine::Store& store = segment.attachment()->store();
   Event event;
-  event.id = id_of(facts, store.segment().header().salt);
+  event.id = internal::event_id(facts, store.segment().header().salt);
   event.type = type_of(facts.kind);
   event.time_ms = facts.time_ms;
   event.handle = facts.lane;
@@ -344,6 +338,7 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
   const auto job = slot == engine::kNoIndex ? std::nullopt : engine::snapshot(store, slot);
   if (!job || job->id != facts.job) return;
   event.job_type = job->body.substr(0, job->type_length);
+  event.tenant = tenant_of(std::string_view(job->body).substr(job->type_length + job->args_length));
   if (facts.kind == EventKind::kJobExpired && job->expires_at > facts.value)
     event.ttl_ms = job->expires_at - facts.value;
   if (facts.kind == EventKind::kJobExpired &&
@@ -375,42 +370,48 @@ void EventReader::Impl::add_from_job(const engine::EventFacts& facts, Event& eve
                              entry.retryable};
 }
 
-bool EventReader::next(Event& event) {
-  Impl& i = *impl_;
-  if (i.at == i.batch.size()) {
-    i.batch.clear();
-    i.at = 0;
-    i.lost += i.reader.poll(i.batch, i.settle_ms);
-  }
-  if (i.at == i.batch.size()) return false;
-  const engine::EventFacts& facts = i.batch[i.at++];
-  if (facts.kind == EventKind::kText) return next(event);  // of an event that is lost
-  event = i.translate(facts);
-  for (std::uint64_t more = facts.sequence + 1;
-       i.at < i.batch.size() && i.batch[i.at].kind == EventKind::kText &&
-       i.batch[i.at].lane == facts.lane && i.batch[i.at].sequence == more;
-       ++more, ++i.at) {
-    const engine::EventFacts& text = i.batch[i.at];
-    append_text({text.job.hi, text.job.lo, text.tag, text.value},
+/// With the texts behind it, and what the segment knows besides.
+void EventReader::Impl::read(const engine::EventFacts& facts, Event& event) {
+  event = translate(facts);
+  std::uint64_t more = facts.sequence;
+  while (const engine::EventFacts* const text = told.text_behind(facts, ++more))
+    append_text({text->job.hi, text->job.lo, text->tag, text->value},
                 engine::about_a_cron(facts.kind)     ? event.cron_name
                 : engine::about_a_worker(facts.kind) ? event.worker_id
                                                      : event.job_type);
-  }
-  if (facts.kind == EventKind::kWorkerStarted) i.add_from_worker(event);
-  if (engine::about_a_cron(facts.kind)) i.add_from_cron(event);
+  event.position = told.position();
+  if (facts.kind == EventKind::kWorkerStarted) add_from_worker(event);
+  if (engine::about_a_cron(facts.kind)) add_from_cron(event);
   if (engine::about_a_workflow(facts.kind))
-    i.workflow.add_to(event, i.segment.attachment()->store(), facts);
-  return true;
+    workflow.add_to(event, segment.attachment()->store(), facts);
 }
 
-bool EventReader::holds_young() const { return impl_->reader.left_some(); }
+/// Asks the segment once at most, so that it ends however much is told meanwhile.
+bool EventReader::next(Event& event) {
+  bool asked = false;
+  while (!asked || !impl_->told.is_read_up()) {
+    asked = asked || impl_->told.is_read_up();
+    const engine::EventFacts* const facts = impl_->told.next();
+    if (facts == nullptr) return false;
+    impl_->read(*facts, event);
+    if (!internal::is_chosen(event, impl_->options)) continue;
+    impl_->position = event.position;
+    return true;
+  }
+  return false;
+}
 
-std::uint64_t EventReader::lost() const { return impl_->lost; }
+bool EventReader::holds_young() const { return impl_->told.left_some(); }
+
+std::uint64_t EventReader::lost() const { return impl_->told.lost(); }
+
+std::uint64_t EventReader::position() const { return impl_->position; }
+
+bool EventReader::resumed() const { return impl_->told.resumed(); }
 
 EventReader Observer::events(const EventOptions& options) const {
   return EventReader(std::make_unique<EventReader::Impl>(EventReader::Impl{
-      segment_, engine::EventReader(segment_.attachment()->store(), options.from_start),
-      options.settle_ms}));
+      segment_, options, internal::ToldEvents(segment_.attachment()->store(), options)}));
 }
 
 }  // namespace ojs_shm

@@ -70,7 +70,7 @@ class Client(OnAsyncQueue):
 
         async def own_types():
             types = []
-            async for event in self.queue.events(from_start=True):
+            async for event in self.queue.events(from_start=True, types=["job.*"]):
                 if event["subject"] == task.id:
                     types.append(event["type"])
                 if len(types) == 2:

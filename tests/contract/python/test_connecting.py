@@ -124,6 +124,32 @@ class Connecting(OnSegment, unittest.TestCase):
             self.assertEqual(steps, [("new", "available"), ("available", "active")])
         ojs_shm.remove_segment(**where, force=True)
 
+    def test_events_are_chosen_and_go_on_behind_one(self):
+        where = {"name": self.broker.name + "-chosen", "dir": self.broker.dir}
+        ojs_shm.create_segment(**where, slots=64)
+        with ojs_shm.connect_sync(**where, queue="told") as queue:
+            queue.set_events(True)
+            task = queue.submit("told.once", priority=3)
+            task.reprioritize(1)
+            task.cancel()
+            with queue.events(from_start=True, follow=False, types=["job.*"], jobs=[task.id]) as events:
+                first = next(events)
+                place = {"after": first["id"], "after_position": events.position}
+                self.assertEqual([event["type"] for event in (first, *events)], ["job.enqueued", "job.cancelled"])
+                self.assertEqual(events.position, 3)
+                self.assertFalse(events.resumed)
+            with queue.events(follow=False, queues=["told"], job_types=["told.once"], **place) as events:
+                self.assertEqual([event["type"] for event in events], ["priority.changed", "job.cancelled"])
+                self.assertEqual((events.resumed, events.lost), (True, 0))
+            with queue.events(follow=False, tenant="nobody", **place) as events:
+                self.assertEqual(list(events), [])
+            for wrong in ({"types": ["job.faild"]}, {"after": "evt_x"}):
+                with self.subTest(wrong), self.assertRaises(ojs_shm.InvalidArgument):
+                    queue.events(**wrong)
+            with self.assertRaises(TypeError):
+                queue.events(types="job.failed")
+        ojs_shm.remove_segment(**where, force=True)
+
     def test_SUM_07_a_queue_follows_the_ageing_of_the_segment_again(self):
         where = {"name": self.broker.name + "-ages", "dir": self.broker.dir}
         ojs_shm.create_segment(**where, slots=64)

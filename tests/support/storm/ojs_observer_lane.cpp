@@ -66,6 +66,7 @@ class ObserverLane {
       lane_.step();
       read_events();
       if (dice_.chance(0.01)) look_around();
+      if (dice_.chance(0.01)) go_on();
       if (dice_.chance(0.002)) copy();
       nap_us(2000);
     }
@@ -83,6 +84,7 @@ class ObserverLane {
             fmt::format("{} {} after {} of {}", event.type, event.sequence, last, event.source));
       if (last != 0) missing_ += event.sequence - last - 1;
       last = event.sequence;
+      last_id_ = event.id;
     }
     lane_.book().events_lost.fetch_add(events_.lost() - lost_);
     lost_ = events_.lost();
@@ -90,6 +92,22 @@ class ObserverLane {
     lane_.accuse(Offence::kBadEvent, {},
                  fmt::format("{} are missing, {} are said to be lost", missing_, lost_));
     missing_ = lost_;
+  }
+
+  /// Behind the last event that was read; those of late tellers may come again, but not that one.
+  void go_on() {
+    if (last_id_.empty()) return;
+    EventReader events =
+        observer_.events({.after = last_id_, .after_position = events_.position()});
+    Event event;
+    while (events.next(event))
+      if (event.id == last_id_)
+        lane_.accuse(Offence::kBadEvent, {}, event.id + " comes behind itself");
+    const std::uint64_t told = std::max(events.position(), events_.position());
+    if (events.lost() > told)
+      lane_.accuse(Offence::kBadEvent, {},
+                   fmt::format("{} were lost of {}, {}", events.lost(), told,
+                               events.resumed() ? "behind a kept one" : "behind one that is gone"));
   }
 
   /// All that can be seen of a segment at work, each by itself as in its list.
@@ -191,6 +209,7 @@ class ObserverLane {
   Observer observer_;
   EventReader events_;
   std::map<std::uint32_t, std::uint64_t> last_;
+  std::string last_id_;
   std::uint64_t missing_ = 0, lost_ = 0;
 };
 

@@ -10,6 +10,7 @@
 
 #include <ojs_shm/export.hpp>
 #include <ojs_shm/job.hpp>
+#include <ojs_shm/result.hpp>
 
 namespace ojs_shm {
 
@@ -23,10 +24,13 @@ struct Event {
   std::uint64_t fence = 0;   ///< JobInfo::fence, of an attempt that began or goes on
   /// its number among what that handle, and those before it in its place, told
   std::uint64_t sequence = 0;
+  /// its number among all that the segment told, as this reader counts, with those it lost
+  std::uint64_t position = 0;
   std::string source;  ///< "ojs://SEGMENT/handles/N"
   std::string queue;
   std::string job_id;    ///< empty when it is about the queue or a pool
   std::string job_type;  ///< empty when the job's place is already used by another
+  std::string tenant;    ///< its `meta.tenant_id`; the same, or it has none
   std::int64_t priority = 0, previous_priority = 0;
   std::uint32_t attempt = 0, max_attempts = 0;
   /// due, end of the lease, created, or until when a limit is closed: what the type speaks of
@@ -89,10 +93,23 @@ struct EventOptions {
   /// Events younger than this are held back, so that all handles' events arrive in order. 0: none
   /// are held back, for a quiet segment.
   std::uint32_t settle_ms = 20;
+  /// Instead: begin behind the event with this Event::id, also when another reader gave it out; and
+  /// its Event::position there, so that lost() counts what is kept no more of those behind it. 0: not
+  /// known. Of two handles' events in one millisecond either may come first while they are young.
+  std::string after = {};
+  std::uint64_t after_position = 0;
+  /// Which are given out; what is empty lets all pass. Types as in Event::type, "job.*" means all that
+  /// begin so. An event of which the segment does not know type or tenant any more has none.
+  std::vector<std::string> types = {}, queues = {}, jobs = {}, job_types = {};
+  std::string tenant = {};  ///< whose jobs and workflows
 };
 
 /// Every Event::type there is.
 OJS_SHM_API std::vector<std::string_view> event_types();
+
+/// INVALID, naming what is wrong: a type that no event has, or an `after` that is no Event::id. A
+/// reader with such options gives out none, or all.
+OJS_SHM_API Status check(const EventOptions& options);
 
 /// Reads events while other handles tell new ones. A slow reader loses the oldest events, and
 /// lost() says how many. Works on a read-only mapping. One thread at a time.
@@ -107,8 +124,14 @@ class OJS_SHM_API EventReader {
   /// Whether the last next() that returned false held back events younger than `settle_ms`: a later
   /// call gives them out.
   bool holds_young() const;
-  /// Events that were overwritten before they could be read, up to the last one given out.
+  /// Events that were overwritten before they could be read, up to the last one given out. From
+  /// behind an event without a known position it begins at 0.
   std::uint64_t lost() const;
+  /// Event::position of the last one given out; 0: there was none.
+  std::uint64_t position() const;
+  /// Whether EventOptions::after was still there when the first next() looked. If not, events begin
+  /// with the first that is kept and not older, and lost() is exact if the position was given.
+  bool resumed() const;
 
  private:
   friend class Observer;

@@ -65,6 +65,34 @@ OJS_SHM_API int64_t ojs_shm_next_event(ojs_shm_events* events, char* buffer, siz
 // How many events were overwritten before this handle read them; ask after each OJS_SHM_E_EMPTY.
 OJS_SHM_API int64_t ojs_shm_events_lost(ojs_shm_events* events);
 
+typedef struct ojs_shm_event_options {
+  size_t struct_size;
+  const char* after;        // "id" of an event: begin behind it, also when another handle read it
+  uint64_t after_position;  // its ojs_shm_event_position(); 0: not known
+  // which are given out; a count of 0, and NULL, let all pass
+  const char* const* types;  // "job.*" means all that begin so
+  size_t type_count;
+  const char* const* queues;
+  size_t queue_count;
+  const char* const* jobs;  // ids
+  size_t job_count;
+  const char* const* job_types;
+  size_t job_type_count;
+  const char* tenant;  // whose jobs and workflows
+  uint32_t flags;      // OJS_SHM_EVENTS_
+  uint32_t reserved;   // 0
+} ojs_shm_event_options;
+
+// The same, of chosen events. Errors: also INVALID (there is no such type, or no event's id).
+OJS_SHM_API int ojs_shm_events_choose(const ojs_shm_segment* segment,
+                                      const ojs_shm_event_options* options,
+                                      ojs_shm_events** events);
+// Of the event that was read last: its number among all that the segment told; 0: none was read.
+OJS_SHM_API int64_t ojs_shm_event_position(ojs_shm_events* events);
+// 1: `after` was still there when the first event was asked for. 0: events begin with the first that is
+// kept and not older; ojs_shm_events_lost() counts what is missing if `after_position` was given.
+OJS_SHM_API int ojs_shm_events_resumed(ojs_shm_events* events);
+
 #ifdef __cplusplus
 }
 #endif

@@ -133,6 +133,14 @@ class WorkerReport(Sized):
                 ("silence_ms", c_uint32), ("flags", c_uint32), ("reserved", c_uint32)]
 
 
+class EventOptions(Sized):
+    _fields_ = [("struct_size", c_size_t), ("after", c_char_p), ("after_position", c_uint64),
+                ("types", POINTER(c_char_p)), ("type_count", c_size_t), ("queues", POINTER(c_char_p)),
+                ("queue_count", c_size_t), ("jobs", POINTER(c_char_p)), ("job_count", c_size_t),
+                ("job_types", POINTER(c_char_p)), ("job_type_count", c_size_t), ("tenant", c_char_p),
+                ("flags", c_uint32), ("reserved", c_uint32)]
+
+
 class QueueSettings(Sized):
     _fields_ = [("struct_size", c_size_t), ("max_depth", c_uint64), ("max_size_bytes", c_uint64),
                 ("paused", c_uint32), ("set", c_uint32)]
@@ -293,7 +301,9 @@ _ENTRIES = {
     "set_events": (c_int, (_handle, c_int)),
     "set_strict_envelopes": (c_int, (_handle, c_int)),
     "set_immutable_priorities": (c_int, (_handle, c_int)),
-    "events_open": (c_int, (_handle, c_uint32, _out)),
+    "events_choose": (c_int, (_handle, POINTER(EventOptions), _out)),
+    "event_position": (c_int64, (_handle,)),
+    "events_resumed": (c_int, (_handle,)),
     "next_event": (c_int64, (_handle, *_text)),
     "events_lost": (c_int64, (_handle,)),
     "export": (c_int64, (_handle, c_int)),

@@ -203,16 +203,25 @@ class Administration:
         with self._admins.lent() as admin:
             admin.call(library().set_immutable_priorities, int(on))
 
-    def events(self, *, from_start: bool = False, follow: bool = True) -> Events:
-        """What happens in the segment, once set_events(True) has been called; see Events."""
-        if self._segment is None:
-            raise errors.Closed("this queue is closed", code="closed", number=-16)
-        return Events(self._segment, from_start, follow)
+    def events(self, *, follow: bool = True, **choice: Any) -> Events:
+        """What happens in the segment, once set_events(True) has been called; see Events.
 
-    def _events_to_poll(self, from_start: bool) -> Events:
+        from_start                       begin with the events that the segment still keeps
+        after, after_position            instead: behind the event with this `id`, also when another reader gave it
+                                         out; Events.position there, so that Events.lost is exact
+        types, queues, jobs, job_types   lists: only events of these; "job.*" names all types that begin so
+        tenant                           only of its jobs and workflows
+
+        Errors: InvalidArgument (there is no such type, or no event's id), Closed.
+        """
         if self._segment is None:
             raise errors.Closed("this queue is closed", code="closed", number=-16)
-        return Events(self._segment, from_start, True, sleeps=False)
+        return Events(self._segment, follow, choice)
+
+    def _events_to_poll(self, choice: dict[str, Any]) -> Events:
+        if self._segment is None:
+            raise errors.Closed("this queue is closed", code="closed", number=-16)
+        return Events(self._segment, True, choice, sleeps=False)
 
     def audit(self) -> list[dict[str, Any]]:
         """The violated invariants, each with its number and a text; empty when the segment is sound."""

@@ -199,10 +199,11 @@ class AsyncQueue:
     async def set_immutable_priorities(self, on: bool) -> None:
         await asyncio.to_thread(self._queue.set_immutable_priorities, on)
 
-    async def events(self, *, from_start: bool = False) -> AsyncIterator[dict[str, Any]]:
-        """What happens in the segment, once set_events(True) has been called: `async for event in queue.events()`."""
+    async def events(self, **choice: Any) -> AsyncIterator[dict[str, Any]]:
+        """What happens in the segment, once set_events(True) has been called: `async for event in queue.events()`.
+        It may be chosen as in Queue.events()."""
         told = asyncio.Event()
-        with self._queue._events_to_poll(from_start=from_start) as events:
+        with self._queue._events_to_poll(choice) as events:
             rings = self._bell.follow_events(told.set)
             try:
                 while not self._bell.closed:

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from . import errors
+from . import _abi, errors
 from ._abi import EVENTS_AT_ONCE, EVENTS_FROM_START, library
 from ._handles import Handle
 
@@ -66,19 +67,45 @@ class _Bell:
             self._proxy = None
 
 
+def _choice(follow: bool, from_start: bool = False, after: str | None = None, after_position: int = 0,
+            types: Iterable[str] = (), queues: Iterable[str] = (), jobs: Iterable[str] = (),
+            job_types: Iterable[str] = (), tenant: str | None = None) -> _abi.EventOptions:
+    """What Queue.events() takes."""
+    options = _abi.EventOptions()
+    options.flags = (EVENTS_FROM_START if from_start else 0) | (0 if follow else EVENTS_AT_ONCE)
+    options.after, options.tenant = _abi.text_in(after, "after"), _abi.text_in(tenant, "tenant")
+    options.after_position = _abi.whole(after_position, "after_position", 64)
+    for member, count, texts in (("types", "type_count", types), ("queues", "queue_count", queues),
+                                 ("jobs", "job_count", jobs), ("job_types", "job_type_count", job_types)):
+        if isinstance(texts, str):
+            raise TypeError(f"{member} is a list of texts")
+        words = [_abi.text_in(each, member) for each in texts]
+        setattr(options, member, (ctypes.c_char_p * max(1, len(words)))(*words))
+        setattr(options, count, len(words))
+    return options
+
+
 class Events(Iterator[dict[str, Any]]):
-    """Iterates over the events of ojs-events as dicts: what is kept from the start, if wanted, then what happens, for
-    ever if it follows. `lost` counts those that were overwritten before they could be read. Thread-safe.
+    """Iterates over the events of ojs-events as dicts: what is kept, if wanted, then what happens, for ever if it
+    follows. Thread-safe.
+
+    lost      how many were overwritten before they could be read; from behind an event without a known position it
+              begins at 0
+    position  of the last one given out: its number among all that the segment told. With its `id` it says where to
+              go on
+    resumed   whether the event to go on behind was still there when the first one was asked for. If not, events begin
+              with the first that is kept and not older, and `lost` is exact if the position was given
     """
 
-    def __init__(self, segment: int, from_start: bool, follow: bool, sleeps: bool = True) -> None:
-        flags = (EVENTS_FROM_START if from_start else 0) | (0 if follow else EVENTS_AT_ONCE)
-        self._handle: Handle | None = Handle(library().open(library().events_open, segment, flags))
+    def __init__(self, segment: int, follow: bool, choice: dict[str, Any], sleeps: bool = True) -> None:
+        options = _choice(follow, **choice)
+        self._handle: Handle | None = Handle(library().open(library().events_choose, segment, ctypes.byref(options)))
         self._bell = _Bell(segment) if follow and sleeps else None
         self._follow = follow
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self.lost = 0
+        self.lost = self.position = 0
+        self.resumed = False
 
     def poll(self) -> dict[str, Any] | None:
         """The next event, or None when there is none now."""
@@ -90,6 +117,8 @@ class Events(Iterator[dict[str, Any]]):
             except errors.Empty:
                 event = None
             self.lost = self._handle.call(library().events_lost)
+            self.position = self._handle.call(library().event_position)
+            self.resumed = bool(self._handle.call(library().events_resumed))
             return event
 
     def __next__(self) -> dict[str, Any]:

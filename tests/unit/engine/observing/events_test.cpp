@@ -21,8 +21,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr EventOptions kAtOnce{.settle_ms = 0};
-constexpr EventOptions kAllAtOnce{.from_start = true, .settle_ms = 0};
+const EventOptions kAtOnce{.settle_ms = 0};
+const EventOptions kAllAtOnce{.from_start = true, .settle_ms = 0};
 
 std::vector<Event> all(EventReader& reader) {
   std::vector<Event> events;
