@@ -25,7 +25,7 @@ namespace {
 struct UpOptions {
   std::string listen = "127.0.0.1:8080", token_file, tls_certificate, tls_key, threads,
               max_connections, max_body, request_timeout, idle_timeout, write_timeout;
-  bool test_hooks = false, open = false;
+  bool test_hooks = false, open = false, no_events = false;
   CLI::App* command = nullptr;
 };
 
@@ -74,6 +74,7 @@ std::vector<std::string> gateway_words(const Request& request, const UpOptions& 
   add("--write-timeout", options.write_timeout);
   if (options.test_hooks) words.emplace_back("--test-hooks");
   if (options.open) words.emplace_back("--open");
+  if (options.no_events) words.emplace_back("--no-events");
   return words;
 }
 
@@ -202,6 +203,7 @@ void add_up_command(CLI::App& app, Request& request) {
       ->add_option("--write-timeout", options->write_timeout,
                    "For a client to take a reply or what a stream sends")
       ->type_name("DUR");
+  command->add_flag("--no-events", options->no_events, "Leave the segment's events as they are");
   command->add_flag("--test-hooks", options->test_hooks, "For tests of clients");
   set_footer(
       *command,
