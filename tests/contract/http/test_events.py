@@ -432,6 +432,11 @@ class Switch(OnPrograms):
             eventually(lambda: ("job.completed", heard) in self.told(up))
             self.assertEqual([event for event in self.told(up) if event[1] in (heard, unheard)], self.all_of(heard))
 
+    def test_up_passes_no_events_on(self):
+        quiet = self.enterContext(Up("--no-events"))
+        self.pass_a_job(quiet)
+        self.assertEqual(self.told(quiet), [])
+
     def test_no_events_leaves_them_on(self):
         self.start("ojs-shm-broker", "--slots", "256", "--remove", "--events").stdout.readline()
         quiet = self.gateway("--no-events")
@@ -527,6 +532,26 @@ class Overrun(unittest.TestCase):
         self.assertGreater(lost, 0)
         self.assertEqual(lost + seen, 2 * pairs)
         self.assertGreater(seen, 0)
+
+    def test_the_gap_of_a_sole_client_that_comes_back_is_exact(self):
+        alone = Stream(self, "events/stream")
+        self.tell(1)
+        first = alone.next()["id"]
+        alone.next()
+        alone.connection.close(), alone.answer.close()
+        self.tell(20_000)  # more than the segment keeps
+        self.tell(1)
+        again = Stream(self, "events/stream", {"Last-Event-ID": first})
+        gap = again.next()
+        self.assertEqual((gap["event"], gap["data"]["data"]["after"]), ("system.gap", first))
+        lost, seen = gap["data"]["data"]["lost"], 0
+        self.assertGreater(lost, 0)
+        while lost + seen < 2 * 20_001 + 1:
+            self.assertNotEqual(again.next()["event"], "system.gap")
+            seen += 1
+        self.assertGreater(seen, 1000)
+        self.tell(1)
+        self.assertEqual([again.next()["event"] for _ in range(2)], ["queue.paused", "queue.resumed"], "and nothing more was left")
 
     def test_the_gap_behind_a_known_event_is_exact(self):
         listener = Stream(self, "events/stream")

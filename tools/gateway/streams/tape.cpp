@@ -128,13 +128,16 @@ void Tape::keep_event(const Event& event) {
     all.push_back(std::move(changed));
   }
   all.back().ends_job = ends_job(event);
-  for (Told& told : all) keep(std::move(told), &told == &all.front() ? 1 : 0);
+  for (Told& told : all) keep(std::move(told), event.position);
 }
 
-void Tape::keep(Told told, std::uint64_t weight) {
-  told.position = position_ += weight;
+void Tape::keep(Told told, std::uint64_t position) {
+  told.position = position_ = position;
   kept_.push_back(std::make_shared<const Told>(std::move(told)));
-  if (kept_.size() <= kKept) return;
+  if (kept_.size() > kKept) drop_first();
+}
+
+void Tape::drop_first() {
   dropped_ = kept_.front()->position;
   remembered_.emplace_back(hash_of(kept_.front()->id), dropped_);
   if (remembered_.size() > kRemembered) remembered_.pop_front();
@@ -150,7 +153,7 @@ void Tape::keep_gap() {
   Told gap;
   gap.type = "system.gap";
   gap.lost = lost;
-  keep(std::move(gap), lost);
+  keep(std::move(gap), position_ + lost);
 }
 
 Tape::Place Tape::join(std::string_view after, Gap& gap) {
@@ -163,8 +166,9 @@ Tape::Place Tape::join(std::string_view after, Gap& gap) {
       reader_.emplace(observer_->events({.from_start = true}));
       Event event;
       // What was overwritten before there was a listener is no loss of any.
-      if (reader_->next(event)) keep_event(event);
-      reader_lost_ = reader_->lost();
+      const bool any = reader_->next(event);
+      dropped_ = position_ = reader_lost_ = reader_->lost();
+      if (any) keep_event(event);
     }
   }
   take_over();
@@ -173,19 +177,26 @@ Tape::Place Tape::join(std::string_view after, Gap& gap) {
   for (std::size_t i = kept_.size(); i-- > 0;)
     if (kept_[i]->id == after) return {first_ + i + 1, kept_[i]->position};
   gap.there = true;
+  Place place{first_, dropped_};
+  // Ids sort by time: what is kept of a quiet handle may be older, and was read before.
+  for (const auto& each : kept_) {
+    if (each->id > after || each->id.empty()) break;
+    ++place.next;
+    place.position = each->position;
+  }
+  // Of the places that an event had, the last counts: one tape may have begun again behind another.
   const auto found =
-      std::ranges::find(remembered_, hash_of(after), [](const auto& each) { return each.first; });
-  if (found != remembered_.end()) gap.lost = dropped_ - found->second;
-  return {first_, dropped_};
+      std::find_if(remembered_.rbegin(), remembered_.rend(),
+                   [of = hash_of(after)](const auto& each) { return each.first == of; });
+  if (found != remembered_.rend())
+    gap.lost = place.position - std::min(place.position, found->second);
+  return place;
 }
 
 void Tape::leave() {
   const std::lock_guard lock(mutex_);
   if (--listeners_ != 0) return;
-  first_ += kept_.size();
-  dropped_ = position_;
-  kept_.clear();
-  remembered_.clear();
+  while (!kept_.empty()) drop_first();
   jobs_.forget_states();
   reader_.reset();
   observer_.reset();

@@ -29,7 +29,7 @@ struct Told {
   /// of a `system.gap`, which every listener gets: events of the segment that were overwritten before
   /// the gateway read them
   std::uint64_t lost = 0;
-  /// events told up to this one, with those that were lost
+  /// Event::position; of what follows from an event, the same
   std::uint64_t position = 0;
 };
 
@@ -60,7 +60,7 @@ class Tape {
   struct Gap {
     bool there = false;
     std::optional<std::uint64_t> lost =
-        {};  ///< nothing: the tape never had that event, or long ago
+        {};  ///< nothing: the tape never had that event, or too long ago
   };
   /// Begins behind the last event, or behind the event with this id; behind a gap if the tape has
   /// it no longer.
@@ -90,7 +90,8 @@ class Tape {
 
  private:
   void take_over();
-  void keep(Told told, std::uint64_t weight);
+  void keep(Told told, std::uint64_t position);
+  void drop_first();
   void keep_gap();
   void keep_event(const Event& event);
   /// The event with what is known of its job, but for its text.
@@ -105,7 +106,8 @@ class Tape {
   std::optional<Observer> observer_;
   std::optional<EventReader> reader_;
   std::deque<std::shared_ptr<const Told>> kept_;
-  /// Of events that are kept no longer: the hash of the id, and the position.
+  /// Of events that are kept no longer, also of a time when there were listeners before: the hash of
+  /// the id, and the position.
   std::deque<std::pair<std::size_t, std::uint64_t>> remembered_;
   std::uint64_t first_ = 0;        ///< number of the oldest that is kept
   std::uint64_t turned_ = 0;       ///< number of what comes next, at the last turn
