@@ -26,8 +26,9 @@ void tend_the_dead(Lane& lane, Dice& dice, Admin& admin, std::size_t most) {
     const Status done = again              ? admin.retry_dead(job.id)
                         : dice.chance(0.5) ? admin.drop_dead(job.id)
                                            : admin.drop(job.id);
-    // Another process may tend it as well.
-    if (!done.ok() && done.code() != Code::kNotFound && done.code() != Code::kWrongState)
+    // Another process may tend it as well, and another job may have its key by now.
+    if (!done.ok() && done.code() != Code::kNotFound && done.code() != Code::kWrongState &&
+        !(again && done.code() == Code::kDuplicate))
       lane.accuse(Offence::kUnexpectedAnswer, *key, "a dead letter: " + done.error().message);
     if (!done.ok()) continue;
     if (!again) lane.ledger.mark(*key, kBuryReturned);

@@ -6,6 +6,7 @@
 #include <ojs_shm/job.hpp>
 #include <ojs_shm/result.hpp>
 #include <ojs_shm/segment.hpp>
+#include <ojs_shm/unique.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -22,7 +23,7 @@ struct OjsPlan {
   SegmentOptions options;
   /// every operation, not only enqueue, fetch and the ways to end an attempt
   bool everything = false;
-  /// jobs with tenants and limits, a pool of workers, queues that wait or drop, imports
+  /// jobs with tenants and limits, unique jobs, a pool of workers, queues that wait or drop, imports
   bool policies = false;
   bool tight = false;              ///< a segment that is full all the time
   std::uint64_t backlog = 10'000;  ///< where producers slow down
@@ -52,12 +53,14 @@ struct PlannedJob {
   bool pending = false;
   std::optional<std::uint32_t> age_rate;
   std::optional<JobLimit> limit;
+  std::optional<JobUnique> unique;
   Retry retry;
 
  private:
   PlannedJob(PayloadKey key, const OjsPlan& plan, std::optional<std::string_view> batch_queue,
              Dice dice);
   void add_policy(PayloadKey key, bool of_batch, Dice& dice);
+  void add_unique(Dice& dice);
 };
 
 /// The queues of the storm; the last one has a small bound.

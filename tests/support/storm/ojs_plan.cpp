@@ -161,6 +161,19 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan,
     marks |= kMayExpire;
     life_ms = static_cast<std::uint32_t>(dice.between(1, 500)) + delay_ms;
   }
+  if (plan.policies && id.empty() && dice.chance(0.1)) add_unique(dice);
+}
+
+/// One of few that may live at a time. Not of a job with an id of its own, for whose enqueue was cut
+/// off may come in when it is repeated, or not.
+void PlannedJob::add_unique(Dice& dice) {
+  constexpr std::uint64_t kKeys = 50;
+  extra = fmt::format(R"({{"meta":{{"lot":{}}}}})", dice.below(kKeys));
+  unique = JobUnique::of(
+               spec(), {.meta_keys = {"lot"},
+                        .on_conflict = dice.chance(0.5) ? OnConflict::kReject : OnConflict::kIgnore,
+                        .raise_priority = dice.chance(0.3)})
+               .value();
 }
 
 /// Tenants and keys change as time goes on, so that old ones have to be given up.
@@ -200,6 +213,7 @@ JobSpec PlannedJob::spec() const {
   spec.queue = queue;
   spec.extra = extra;
   spec.limit = limit ? &*limit : nullptr;
+  spec.unique = unique ? &*unique : nullptr;
   spec.id = id;
   if (ranked) spec.priority = priority;
   spec.tenant = tenant;

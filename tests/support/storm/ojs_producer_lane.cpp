@@ -94,10 +94,20 @@ class ProducerLane {
     if (planned.queue == kWaitingQueue && waiting_.size() < kMostWaiting && dice_.chance(0.5))
       return begin(std::span(&spec, 1), {key});
     const auto answer = enqueue(spec, patience(planned.queue));
+    if (planned.unique && met_another(answer)) return left_out(key), true;
     if (!answer.ok()) return refused(answer.error(), {key});
     accepted(key, answer->view());
     if (planned.pending) activate({key, answer->str()});
     return true;
+  }
+
+  /// The newcomer was not taken in, for one of its key lives.
+  bool met_another(const Result<JobIdText>& answer) const {
+    return answer.ok() ? producer_.deduplicated() : answer.code() == Code::kDuplicate;
+  }
+  void left_out(PayloadKey key) {
+    lane_.ledger.enqueue_refused(key);
+    lane_.book().refused.fetch_add(1);
   }
 
   /// At times as one of its kind.
@@ -204,7 +214,7 @@ class ProducerLane {
     if (const auto full = producer_.pressure(); full && (full->bound == 0 || full->pressure > 1))
       lane_.accuse(Offence::kUnexpectedAnswer, key,
                    fmt::format("{} of {}", full->depth, full->bound));
-    if (producer_.deduplicated())
+    if (!plan_.policies && producer_.deduplicated())
       lane_.accuse(Offence::kUnexpectedAnswer, key, "a job that is not unique was there already");
     recent_.push_back({key, std::string(id)});
     if (recent_.size() > 64) recent_.pop_front();

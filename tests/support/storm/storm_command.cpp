@@ -32,7 +32,8 @@ Kills, stops and restarts producers, workers, broker and supervisor at random, a
   --dir D         where the segment lives (default: a directory of its own in /dev/shm)
   --tight         a small segment that is full all the time
   --everything    every operation: schedules, expiries, timeouts, dead letters, cancel, reprioritize, activate ...
-  --policies      tenants, limits, a pool of workers, queues that wait or drop, imports; readers of events and copies
+  --policies      tenants, limits, unique jobs, a pool of workers, queues that wait or drop, imports; readers of events
+                  and copies
   --no-stops      no SIGSTOP
   --calm          no strikes at all
   --look MS       audit that often while all work
