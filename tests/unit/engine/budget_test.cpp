@@ -210,7 +210,7 @@ Life life_of(const std::string& name, QuietSegment& s, Worker& worker,
   constexpr int kWarm = 1000, kShifts = 14, kBetween = 196;
   Count enqueue, fetch, ack;
   Worker aside = Worker::attach(s.segment, {.queues = {"aside"}}).value();
-  for (int i = -2; i < 0; ++i) s.put(spec(-i));
+  for (int i = -2; i < 0; ++i) s.put(spec(kWarm + i));
   for (int i = 0; i < kWarm + kShifts * kBetween; ++i) {
     if (i % kBetween == 0) {
       s.put(2, "aside");
@@ -237,6 +237,7 @@ struct Option {
   std::function<void(QuietSegment&, JobSpec&, WorkerOptions&)> choose = {};
   int tenants = 0;  ///< jobs belong to so many, in turns
   int queues = 1;   ///< jobs go into so many, in turns
+  bool unique = false;
 };
 
 void choose_queue(QuietSegment& s, const std::function<void(QueueSettings&)>& change) {
@@ -355,10 +356,30 @@ const Option kOptions[] = {
      {10, 5, 5},
      [](auto& s, auto&, auto&) { choose_queue(s, [](auto& q) { q.tenant_max_depth = 100; }); },
      3},
+    {"unique",
+     {2, 0, 0},  // its entry; the entry of the job that had the slot before
+     {11, 4, 5},
+     {},
+     0,
+     1,
+     true},
 };
+
+/// Of jobs that have nothing in common.
+std::vector<JobUnique> unlike_keys(std::size_t count) {
+  std::vector<JobUnique> keys;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string args = "[" + std::to_string(i) + "]";
+    JobSpec spec = spec_of(2);
+    spec.args = args;
+    keys.push_back(JobUnique::of(spec, {.args = true}).value());
+  }
+  return keys;
+}
 
 TEST(Budget, of_a_steady_job_with_each_option) {
   constexpr double kShare = 0.5;  // of chunks, batches and pages of events
+  const std::vector<JobUnique> keys = unlike_keys(1000);
   for (const Option& option : kOptions) {
     SCOPED_TRACE(option.name);
     QuietSegment s(few_slots(256));
@@ -370,6 +391,7 @@ TEST(Budget, of_a_steady_job_with_each_option) {
       if (option.tenants != 0)
         job.tenant = std::array{"x", "y", "z"}[static_cast<std::size_t>(i % option.tenants)];
       job.queue = i % option.queues == 0 ? "default" : "other";
+      if (option.unique) job.unique = &keys[static_cast<std::size_t>(i) % keys.size()];
       return job;
     });
     int alone = 3;  // of an enqueue; two of a fetch and one of an ack
