@@ -55,6 +55,15 @@ TEST_F(UniqueSchedules, SUM_10_of_several_that_replace_each_other_one_stays) {
        {"unique: replace | put", kThere, {kReplace, kPut}}});
 }
 
+TEST_F(UniqueSchedules, one_that_comes_back_beside_newcomers_has_its_key_or_leaves_it_to_them) {
+  const auto cancelled = [](World& w) { kThere(w), w.cancel(World::kJanitor, 0); };
+  const Part kRevive = [](World& w, std::uint32_t i) { w.revive_unique(i, 0); };
+  explore_all({{"unique: revive | put", cancelled, {kRevive, kPut}},
+               {"unique: revive | put | put", cancelled, {kRevive, kPut, kPut}},
+               {"unique: revive | replace", cancelled, {kRevive, kReplace}},
+               {"unique: revive | put | take", cancelled, {kRevive, kPut, kTake}}});
+}
+
 TEST_F(UniqueSchedules, PRI_T27_of_several_that_raise_a_priority_the_best_stays) {
   const auto low = [](World& w) { w.put(World::kJanitor, 0, 3); };
   const auto raise_to = [](std::uint8_t rank) {

@@ -245,12 +245,13 @@ std::string World::verdict() {
     if (books.drained != 0 && books.ended) text += name + " came again after its end; ";
     if (books.drained != 0 && !books.takes.empty() && !books.may_return)
       text += name + " was there twice; ";
-    if (books.put_returned != 0 && books.drained == 0 && !books.end_called && books.takes.empty())
+    const bool over = books.end_called || books.comes_back;
+    if (books.put_returned != 0 && books.drained == 0 && !over && books.takes.empty())
       text += name + " is lost; ";
     const bool held = std::find(std::begin(holds_), std::end(holds_), static_cast<int>(job) + 1) !=
                       std::end(holds_);
-    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() &&
-        !books.end_called && books.may_return && !held)
+    if (books.put_returned != 0 && books.drained == 0 && !books.takes.empty() && !over &&
+        books.may_return && !held)
       text += name + " is lost after it was given back; ";
   }
   const auto seen = [this](unsigned job) {

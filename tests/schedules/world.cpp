@@ -77,6 +77,7 @@ void World::begin_anew() {
   rate_ = given_back_ = brought_ = accepted_ = unique_accepted_ = 0;
   unique_.clear();
   replaced_ = false;
+  revival_ = Revival::kNone;
   tells_ = workflow_ = false;
   std::fill(std::begin(works_), std::end(works_), false);
   pool_queues_ = 0;

@@ -74,6 +74,8 @@ class World {
   void cancel_workflow(std::uint32_t self);
   /// Unique under one key for all: one that is refused found another alive.
   void put_unique(std::uint32_t self, unsigned job, std::uint8_t rank, engine::OnConflict conflict);
+  /// A unique job that was cancelled comes back, unless another has its key.
+  void revive_unique(std::uint32_t self, unsigned job);
   void put_again(std::uint32_t self);  ///< a duplicate: admitted, then refused and taken back
   void put_batch(std::uint32_t self, unsigned first, std::uint8_t rank);  ///< two jobs
   /// Two jobs at once, the second into the queue "r".
@@ -189,6 +191,7 @@ class World {
     bool died_with = false;     ///< by one who had it, although the fetch never returned
     bool undelivered = false;   ///< by one who died with it, before its client had it
     bool end_called = false, ended = false;
+    bool comes_back = false;  ///< a call that brings it back has not returned
     std::uint64_t ended_at = 0;
     void end(std::uint64_t now) { ended = true, ended_at = now; }
     std::uint32_t drained = 0;
@@ -308,6 +311,7 @@ class World {
   std::vector<unsigned> unique_;  ///< jobs that were brought under the one unique key
   unsigned unique_accepted_ = 0;
   bool replaced_ = false;  ///< some of them were to replace others
+  enum class Revival : std::uint8_t { kNone, kRefused, kDone } revival_ = Revival::kNone;
   bool tells_ = false;
   unsigned pool_queues_ = 0;       ///< 0: fetches are for no pool
   std::vector<unsigned> batches_;  ///< the first job of each

@@ -65,12 +65,38 @@ void World::put_unique(std::uint32_t self, unsigned job, std::uint8_t rank, OnCo
   if (!in_the_way) wrong_ += "a unique job was refused, and no other was there; ";
 }
 
+void World::revive_unique(std::uint32_t self, unsigned job) {
+  Books& books = books_[job];
+  const std::uint64_t called = Fibers::now();
+  // Until it is decided it may live or not.
+  books.ended = false;
+  books.end_called = replaced_;
+  books.cancel_called = called;
+  books.comes_back = books.may_return = true;
+  engine::JobState found{};
+  const Outcome outcome = actor(self).retry(books.id, engine::Lost::kAny, found);
+  books.comes_back = false;
+  if (outcome == Outcome::kClash && revival_ == Revival::kNone) revival_ = Revival::kRefused;
+  if (outcome == Outcome::kOk) {
+    revival_ = Revival::kDone;
+    return;
+  }
+  books.end_called = true;
+  books.end(Fibers::now());
+  // kBusy: the rival stood still, and may give way to what it saw of this one. kNotFound: meanwhile
+  // the slot was used again.
+  if (outcome != Outcome::kClash && outcome != Outcome::kBusy && outcome != Outcome::kNotFound)
+    wrong_ += "a unique job did not come back, and no other was in its way; ";
+}
+
 /// One of those that came at once was let in; and when no job of the key is there any more, the key
 /// is free.
 std::string World::unique_text(std::uint32_t by) {
   if (unique_.empty()) return {};
   std::string text;
   if (dead_.empty() && unique_accepted_ == 0) text += "of all unique jobs none was let in; ";
+  if (dead_.empty() && revival_ == Revival::kRefused && unique_accepted_ == 1)
+    text += "a unique job did not come back, and no other came; ";
   const bool held = std::any_of(unique_.begin(), unique_.end(), [this](unsigned job) {
     return std::find(std::begin(holds_), std::end(holds_), static_cast<int>(job) + 1) !=
            std::end(holds_);
