@@ -43,7 +43,8 @@ class Actor : protected KnownNames {
 
   // ---- of straight() jobs and queues without options
   using StraightWay::enqueue_batch_plain, StraightWay::enqueue_plain, StraightWay::enqueue_unique,
-      StraightWay::fetch_plain, StraightWay::fetch_batch_plain, StraightWay::has_options;
+      StraightWay::enqueue_under_bound, StraightWay::fetch_plain, StraightWay::fetch_batch_plain,
+      StraightWay::has_options, StraightWay::has_bound_alone;
 
   // ---- taking out (fetch.cpp)
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);

@@ -112,6 +112,12 @@ JobSpec spec_of(std::size_t i) {
   must(true, "events");  // not a jump: callgrind finds the way by its name
 }
 
+/// The same in a queue with a bound that is far.
+[[gnu::noinline]] void bounded(const SegmentName& at, std::size_t jobs) {
+  single(at, jobs);
+  must(true, "bounded");  // as above
+}
+
 [[gnu::noinline]] void batch(const SegmentName& at, std::size_t jobs) {
   auto producer = Producer::attach(at);
   auto worker = Worker::attach(at, {});
@@ -244,6 +250,10 @@ void before_events(const SegmentName& at, std::size_t) {
   auto admin = ojs_shm::Admin::attach(at);
   must(admin.ok() && admin->set_events(true).ok(), "set_events");
 }
+void before_bounded(const SegmentName& at, std::size_t) {
+  auto admin = ojs_shm::Admin::attach(at);
+  must(admin.ok() && admin->set_queue("default", {.max_depth = 10'000}).ok(), "set_queue");
+}
 void before_enqueue(const SegmentName&, std::size_t jobs) {
   make_ready(jobs, ojs_shm::OnConflict::kReject);
 }
@@ -263,6 +273,7 @@ constexpr Way kWays[] = {{"single", single},
                          {"prepared", prepared},
                          {"prepared_batch", prepared_batch},
                          {"events", events, before_events},
+                         {"bounded", bounded, before_bounded},
                          {"batch", batch},
                          {"c_abi", c_abi},
                          {"c_prepared", c_prepared},

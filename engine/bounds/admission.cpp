@@ -67,6 +67,29 @@ Outcome Room::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::
   return Outcome::kOk;
 }
 
+/// By what is known of the other sums, which seems more than it is as time goes on: then the general
+/// way reads them again.
+bool Room::admit_far(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                     std::uint64_t cost) {
+  const DepthCache& known = depth_cache_[q];
+  const std::uint64_t reserved = queue.reserved.load();
+  const std::uint64_t used = reserved + known.in_minus_out + cost;
+  const Backpressure policy(queue.backpressure.load());
+  const Bounds bounds{queue.max_depth.load(), queue.max_bytes.load()};
+  if (known.flags != flags || policy.strategy() == Strategy::kBlock ||
+      Refill(queue.refill.load()).pending() || !bounds.fit(used) ||
+      bounds.fullness(used).above(policy))
+    return false;
+  intend<Op::kAdmit>(q, kNoIndex, mine);
+  if (!queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) {
+    intend_nothing();
+    return false;
+  }
+  mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
+  intend_further(Op::kEnqueue, q, kNoIndex);
+  return true;
+}
+
 /// Charges the tenants of new jobs, where they are bounded, and then the queue: so that a
 /// full tenant takes no room from the other tenants, not even for a moment. All or nothing.
 Outcome Room::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,

@@ -12,7 +12,7 @@ bool StraightWay::pick(QueueRecord& queue, unsigned most, Picked& picked, PlainL
   PlainLook& seen = plain_look_;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
     if (const std::uint64_t flags = queue.flags.load(); flags != seen.flags) [[unlikely]] {
-      if (any_option(flags)) return false;
+      if (any_but_bound(flags)) return false;
       seen.forget(flags);
     }
     sight = seen.sweep(queue, rings_, store_, most, picked);

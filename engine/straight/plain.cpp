@@ -11,11 +11,11 @@
 //
 // A job is plain when it asks for nothing special: no id, limit or tenant of its own, due at
 // once, never expiring, short enough for its slot. A queue is plain while the option bits of its
-// word `flags` are zero: no bound, ageing, weights, shards, tenants, pool's count, limit or pause.
-// Each of the three operations tests that word once. What it meets further on that is not plain (a
-// level without a ring, a job that was given back, a pool that is used up) it leaves alone and says
-// kAside: then nothing has happened, and the caller takes the general way (enqueue.cpp, fetch.cpp),
-// which does everything and knows every error.
+// word `flags` are zero, but for a bound: no ageing, weights, shards, tenants, pool's count, limit or
+// pause. Each of the three operations tests that word once. What it meets further on that is not plain
+// (a bound that is near, a level without a ring, a job that was given back, a pool that is used up) it
+// leaves alone and says kAside: then nothing has happened, and the caller takes the general way
+// (enqueue.cpp, fetch.cpp), which does everything and knows every error.
 //
 // Both ways make the same writes in the same order under the same names, so a death on either leaves
 // the same, and repairer.cpp need not know which it was:
@@ -36,7 +36,12 @@ using shm::Point;
 
 Straight StraightWay::enqueue_plain(const PlainJob& spec, const JobForm& form, JobId& id) {
   Outcome outcome = Outcome::kOk;
-  return put_straight<false>(spec, form, nullptr, id, outcome);
+  return put_straight<Put::kAlone>(spec, form, nullptr, id, outcome);
+}
+
+Straight StraightWay::enqueue_under_bound(const PlainJob& spec, const JobForm& form, JobId& id) {
+  Outcome outcome = Outcome::kOk;
+  return put_straight<Put::kUnderBound>(spec, form, nullptr, id, outcome);
 }
 
 /// What keeps it out is told as the general way tells it.
@@ -46,13 +51,15 @@ Straight StraightWay::enqueue_unique(const NewJob& spec, JobId& id, Outcome& out
   ask_for_key(annex);
   return Uniqueness{annex.uniqueness}.replaces()
              ? replace_straight(PlainJob::of(spec), JobForm(spec), annex, id, outcome)
-             : put_straight<true>(PlainJob::of(spec), JobForm(spec), &annex, id, outcome);
+             : put_straight<Put::kUnderKey>(PlainJob::of(spec), JobForm(spec), &annex, id, outcome);
 }
 
-template <bool kKeyed>
+template <StraightWay::Put kPut>
 OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const JobForm& form,
                                                   const NewAnnex* annex, JobId& id,
                                                   Outcome& outcome) {
+  constexpr bool kKeyed = kPut == Put::kUnderKey, kBounds = kPut == Put::kUnderBound;
+  constexpr std::uint64_t kOptions = kBounds ? kBounded : 0;
   come_near(spec.queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -60,15 +67,19 @@ OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const Jo
   const unsigned number = normal_ring(spec.rank);
   const std::uint32_t ring = shm::Rings::find(queue.rings, number);
   const std::uint64_t size = spec.size();
-  if (any_option(flags) || ring == kNoIndex || size > store_.max_body()) [[unlikely]]
+  if (any_option(flags ^ kOptions) || ring == kNoIndex || size > store_.max_body()) [[unlikely]]
     return Straight::kAside;
   meet_nothing();
+  if constexpr (kBounds)
+    if (!admit_far(queue, mine, near_.number, flags, charge(1, size))) return Straight::kAside;
 
   // 1. A slot, filled in private: a death frees it.
   std::uint64_t filling = 0;
   const std::uint32_t slot = slots_.take(filling);
-  if (slot == kNoIndex) [[unlikely]]
+  if (slot == kNoIndex) [[unlikely]] {
+    if constexpr (kBounds) give_room_back(size);
     return Straight::kAside;
+  }
   JobRecord& job = store_.job(slot);
   const std::uint64_t now = store_.now_ms();
   shm::KeyIndex::Glance seen;
@@ -86,8 +97,12 @@ OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const Jo
   const std::uint32_t generation = job.generation.get();
 
   // 2. The counts and the publication, which a death undoes or finishes together.
-  intend<Op::kEnqueue>(near_.number, slot, mine);
-  mine.in.set_ordered(mine.in.get() + charge(1, size), Point::kTallyIn);
+  if constexpr (kBounds) {
+    intend_further(Op::kEnqueue, near_.number, slot);
+  } else {
+    intend<Op::kEnqueue>(near_.number, slot, mine);
+    mine.in.set_ordered(mine.in.get() + charge(1, size), Point::kTallyIn);
+  }
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
   const Control published = Control(filling).to(kSlotAvailable, number, 0);
   intend_word(published);
@@ -132,23 +147,6 @@ OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const Jo
   return Straight::kDone;
 }
 
-/// There was no chunk for the hint: packs, and if that does not help takes the job back.
-[[gnu::noinline]] bool StraightWay::hint_or_undo(QueueTally& mine, std::uint32_t ring,
-                                                 std::uint32_t slot, Control published,
-                                                 std::uint64_t size) {
-  QueueRecord& queue = store_.queue(near_.number);
-  if (push_hint(queue.rings, ring, slot, published)) return true;
-  intend_undo();  // it is no longer to be finished
-  Word& control = store_.job(slot).control;
-  const Control filling = published.to(kSlotFilling, published.ring(), owner_);
-  // Taken meanwhile: then it needs no hint.
-  if (!control.cas_once(published.word, filling.word, Point::kSlotFilling)) return true;
-  take_back_admission(mine, near_.number, charge(1, size), {});
-  slots_.free(slot, filling);
-  intend_nothing();
-  return false;
-}
-
 // ---- fetch --------------------------------------------------------------------------------------
 
 Straight StraightWay::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
@@ -159,7 +157,7 @@ Straight StraightWay::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool 
   PlainLook& seen = plain_look_;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
     if (const std::uint64_t flags = queue.flags.load(); flags != seen.flags) [[unlikely]] {
-      if (any_option(flags)) return Straight::kAside;
+      if (any_but_bound(flags)) return Straight::kAside;
       seen.forget(flags);
     }
     if (worker_limit() != kNoIndex) [[unlikely]]

@@ -26,11 +26,18 @@ class StraightWay : protected Filler {
     return come_near(queue), any_option(near_.queue->flags.load());
   }
 
+  /// It has a bound and no other option.
+  bool has_bound_alone(std::uint32_t queue) {
+    return come_near(queue), !any_option(near_.queue->flags.load() ^ kBounded);
+  }
+
   // ---- putting in
   Straight enqueue_plain(const PlainJob& job, const JobForm& form, JobId& id);
   OJS_SHM_INLINE Straight enqueue_plain(const NewJob& job, JobId& id) {
     return enqueue_plain(PlainJob::of(job), JobForm(job), id);
   }
+  /// The same into a queue that has_bound_alone().
+  Straight enqueue_under_bound(const PlainJob& job, const JobForm& form, JobId& id);
   /// kDone with an outcome.
   Straight enqueue_unique(const NewJob& job, JobId& id, Outcome& outcome);
   Straight enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids);
@@ -76,7 +83,9 @@ class StraightWay : protected Filler {
 
  private:
   void tell_start(const Start& start, const JobRecord& job, Control active);
-  template <bool kKeyed>
+  void give_room_back(std::uint64_t size);
+  enum class Put : std::uint8_t { kAlone, kUnderKey, kUnderBound };
+  template <Put kPut>
   Straight put_straight(const PlainJob& spec, const JobForm& form, const NewAnnex* annex, JobId& id,
                         Outcome& outcome);
   void tell_birth(std::uint32_t queue, std::uint8_t rank, const JobForm& form, JobId id,

@@ -222,6 +222,8 @@ constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSh
 constexpr std::uint64_t kShut = kPaused | kMaintained;  ///< it hands out no job
 /// Whether anything is set for the queue at all: the one test of a plain operation (plain.cpp).
 constexpr bool any_option(std::uint64_t flags) { return (flags & (kFlagsEpoch - 1)) != 0; }
+/// Any that the straight way does not know.
+constexpr bool any_but_bound(std::uint64_t flags) { return any_option(flags & ~kBounded); }
 /// Whether a fetch finds its job by the strict order over a single set of rings.
 constexpr bool is_plain(std::uint64_t flags) {
   return (flags & (kAges | kWeighted | kSharded | kParted | kFlows)) == 0;

@@ -180,6 +180,21 @@ TEST_F(Schedules, BP_001_a_bound_is_exact_and_gives_its_room_back) {
       }
 }
 
+/// So that enqueues go straight (plain.cpp) but for the last.
+TEST_F(Schedules, BP_001_a_bound_that_is_far_is_as_exact) {
+  for (const std::uint64_t bound : {3U, 4U}) {
+    const auto known = [bound](World& world) { all_open(world), world.bound_known(bound); };
+    for (const char* a : {"put_first", "take_finish", "put_batch"})
+      for (const unsigned kills : {0U, 1U}) {
+        explore({"room for " + std::to_string(bound - 2) + ": " + a + " | put_beside",
+                 known,
+                 {named(a).part, named("put_beside").part}},
+                {.preemptions = 2, .kills = kills, .most_runs = long_form() ? ~0ULL : 1'000});
+        if (HasFailure()) return;
+      }
+  }
+}
+
 /// A kill may lose a wake: sleepers look again by themselves after a tenth of a second.
 TEST_F(Schedules, nobody_sleeps_beside_a_job) {
   const Part sleep = [](World& w, std::uint32_t i) { w.lie_down(i); };

@@ -103,6 +103,8 @@ class World {
   void bring(unsigned job);
   /// From here on an enqueue may be refused.
   void bound(std::uint64_t max_depth);
+  /// As bound(), which warns of nothing; lanes 0 and 1 put in a job each and know what is there.
+  void bound_known(std::uint64_t max_depth);
   /// The job has waited for so much longer: which one is the oldest must not hang on the clock.
   void older(unsigned job, std::uint64_t ms);
   /// As bound(), and a full queue drops older jobs; or a lane that is ready to waits for room.

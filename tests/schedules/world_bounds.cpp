@@ -18,6 +18,13 @@ void World::bound(std::uint64_t max_depth) {
   actor(kJanitor).set_bounds(0, max_depth, 0);
 }
 
+void World::bound_known(std::uint64_t max_depth) {
+  bound(max_depth);
+  actor(kJanitor).set_backpressure(
+      0, engine::Backpressure(engine::Strategy::kReject, false, engine::Backpressure::kWhole));
+  put(0, 4, 1), put(1, 5, 1);
+}
+
 void World::older(unsigned job, std::uint64_t ms) {
   auto& available_at = store_->job(engine::find_job(*store_, books_[job].id)).available_at;
   available_at.set(available_at.get() - ms);

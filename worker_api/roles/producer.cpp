@@ -132,8 +132,23 @@ bool Producer::deduplicated(std::size_t at) const { return impl_->deduplicated(a
   return outcome == engine::Outcome::kClash ? clash(spec) : enqueue_again(spec, queue, outcome);
 }
 
+/// Of a job of a few words into a queue that has a bound and no other option. False: it goes another way.
+[[gnu::noinline, gnu::flatten]] bool Producer::Impl::enqueue_under_bound(const JobSpec& spec,
+                                                                         engine::JobId& id) {
+  const std::uint32_t queue = actor().known_queue(spec.queue);
+  std::uint8_t rank = 0;
+  if (queue == engine::kNoIndex || !actor().has_bound_alone(queue) ||
+      !internal::only_basics(spec) ||
+      internal::check_basics(actor(), spec, rank) != internal::SpecFault::kNone)
+    return false;
+  const engine::NewJob job = internal::basic_job(spec, queue, rank);
+  return job.plain() && actor().enqueue_under_bound(engine::PlainJob::of(job), engine::JobForm(job),
+                                                    id) == engine::Straight::kDone;
+}
+
 /// Of any job into any queue.
 [[gnu::noinline]] Result<JobIdText> Producer::Impl::enqueue_with_options(const JobSpec& spec) {
+  if (engine::JobId id; enqueue_under_bound(spec, id)) return text_of(id);
   if (spec.result_ttl_s) [[unlikely]]
     return enqueue_patiently(internal::KeptSpecs({&spec, 1}).all().front());
   engine::NewJob job;  // stays in registers, as nothing that is called keeps it

@@ -62,6 +62,7 @@ struct Producer::Impl {
   }
   Error clash_error(std::span<const JobSpec> specs);
   Result<JobIdText> enqueue_unique(const JobSpec& spec);
+  bool enqueue_under_bound(const JobSpec& spec, engine::JobId& id);
   Result<JobIdText> enqueue_with_options(const JobSpec& spec);
   bool enqueue_batch_plain(std::span<const JobSpec> specs, JobIdText* ids);
   Result<std::vector<JobIdText>> enqueue_batch_in_order(std::span<const JobSpec> given);

@@ -80,8 +80,7 @@ TEST(Plain, a_batch_takes_the_best_first_and_each_job_once) {
 }
 
 TEST(Plain, every_option_of_a_queue_leads_to_the_general_way) {
-  const std::array<void (*)(QueueSettings&), 4> options = {
-      [](QueueSettings& set) { set.max_depth = 10; },
+  const std::array<void (*)(QueueSettings&), 3> options = {
       [](QueueSettings& set) { set.shards = 2; },
       [](QueueSettings& set) { set.aging = AgingSettings{.enabled = true}; },
       [](QueueSettings& set) { set.tenant_fairness = TenantFairness{.enabled = true}; },
@@ -109,6 +108,77 @@ TEST(Plain, every_option_of_a_queue_leads_to_the_general_way) {
   paused.paused = true;
   ASSERT_TRUE(s.admin.set_queue("default", paused).ok());
   EXPECT_TRUE(s.actor().has_options(s.actor().ensure_queue("default", false)));
+}
+
+/// In a queue with a bound of ten, of which a warning is due above eight; one job is there.
+struct PlainBounded : testing::Test {
+  void bound(std::uint32_t slots, BackpressureStrategy strategy = BackpressureStrategy::kReject) {
+    s.emplace(few_slots(slots));
+    QueueSettings settings;
+    settings.max_depth = slots == 32 ? 1000 : 10;
+    settings.strategy = strategy;
+    settings.warning_threshold = 0.8;
+    ASSERT_TRUE(s->admin.set_queue("default", settings).ok());
+    ASSERT_TRUE(s->admin.producer().enqueue(spec_of(2)).ok());
+    queue = s->actor().ensure_queue("default", false);
+    engine::JobId id;
+    // the first of a lane has to read what the others let in
+    EXPECT_EQ(put(), engine::Straight::kAside);
+    ASSERT_EQ(s->actor().enqueue(new_job(queue, rank()), id), engine::Outcome::kOk);
+  }
+  std::uint8_t rank() { return *engine::rank_of(s->store().convention(), 2); }
+  engine::Straight put() {
+    engine::JobId id;
+    const engine::NewJob job = new_job(queue, rank());
+    EXPECT_EQ(s->actor().enqueue_plain(job, id), engine::Straight::kAside);
+    return s->actor().enqueue_under_bound(engine::PlainJob::of(job), engine::JobForm(job), id);
+  }
+  engine::Straight take() { return s->actor().fetch_plain(queue, 0, false, got); }
+  std::uint64_t depth() { return s->observer.queue("default")->depth; }
+  PlainBounded() { got.body = &body; }
+  std::optional<QuietSegment> s;
+  std::uint32_t queue = 0;
+  std::string body;
+  engine::Fetched got;
+};
+
+TEST_F(PlainBounded, goes_straight_while_the_bound_is_far) {
+  bound(512);
+  for (int i = 2; i < 8; ++i) EXPECT_EQ(put(), engine::Straight::kDone) << i;
+  EXPECT_EQ(put(), engine::Straight::kAside) << "the ninth has to warn";
+  EXPECT_EQ(depth(), 8U);
+  for (int i = 0; i < 2; ++i) s->put(2);
+  EXPECT_EQ(s->producer.enqueue(spec_of(2)).code(), Code::kQueueFull);
+  EXPECT_EQ(put(), engine::Straight::kAside);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(take(), engine::Straight::kDone) << i;
+    EXPECT_EQ(s->actor().ack(got.slot, got.word, {}), engine::Outcome::kOk);
+  }
+  EXPECT_EQ(take(), engine::Straight::kEmpty);
+  EXPECT_EQ(depth(), 0U);
+  EXPECT_EQ(put(), engine::Straight::kAside) << "it takes what has left for there still";
+  s->put(2);
+  engine::JobId id;
+  ASSERT_EQ(s->actor().enqueue(new_job(queue, rank()), id), engine::Outcome::kOk);
+  EXPECT_EQ(put(), engine::Straight::kDone);
+  EXPECT_EQ(depth(), 3U);
+}
+
+TEST_F(PlainBounded, goes_the_general_way_where_producers_wait_for_room) {
+  bound(512, BackpressureStrategy::kBlock);
+  EXPECT_EQ(put(), engine::Straight::kAside);
+  EXPECT_EQ(depth(), 2U);
+}
+
+TEST_F(PlainBounded, that_finds_no_slot_leaves_no_charge) {
+  bound(32);
+  while (put() == engine::Straight::kDone) {}
+  const std::uint64_t held = depth();
+  EXPECT_GT(held, 16U);
+  EXPECT_EQ(put(), engine::Straight::kAside);
+  EXPECT_EQ(depth(), held);
+  EXPECT_EQ(s->producer.enqueue(spec_of(2)).code(), Code::kSegmentFull);
+  EXPECT_EQ(depth(), held);
 }
 
 TEST(Plain, what_was_given_back_comes_first_on_either_way) {
