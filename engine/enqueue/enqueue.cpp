@@ -153,9 +153,8 @@ Outcome Actor::enqueue_short(const NewJob& spec, JobId& id) {
 }
 
 Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
-  if (spec.straight() &&
-      (enqueue_plain(spec, id) == Straight::kDone ||
-       enqueue_under_bound(PlainJob::of(spec), JobForm(spec), id) == Straight::kDone))
+  if (spec.straight() && (enqueue_plain(spec, id) == Straight::kDone ||
+                          enqueue_under_bound(spec, id) == Straight::kDone))
     return Outcome::kOk;
   Outcome outcome = Outcome::kOk;
   if (enqueue_unique(spec, id, outcome) == Straight::kDone) return outcome;

@@ -38,6 +38,9 @@ class StraightWay : protected Filler {
   }
   /// The same into a queue that has_bound_alone().
   Straight enqueue_under_bound(const PlainJob& job, const JobForm& form, JobId& id);
+  OJS_SHM_INLINE Straight enqueue_under_bound(const NewJob& job, JobId& id) {
+    return enqueue_under_bound(PlainJob::of(job), JobForm(job), id);
+  }
   /// kDone with an outcome.
   Straight enqueue_unique(const NewJob& job, JobId& id, Outcome& outcome);
   Straight enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids);

@@ -79,6 +79,12 @@ std::vector<Operation> job_operations() {
          must(h.admin->set_queue("default", {10, 4096, {}}));
        },
        [](Hands& h) { h.put(); }},
+      {"enqueue_far_from_bound",  // by a lane that knows what is there: the straight way
+       [](Hands& h) {
+         must(h.admin->set_queue("default", {10, 4096, {}}));
+         h.put(), h.put();
+       },
+       [](Hands& h) { h.put(); }},
       {"enqueue_refused",
        [](Hands& h) {
          must(h.admin->set_queue("default", {1, {}, {}}));

@@ -214,7 +214,7 @@ TEST(CliEvents, a_type_that_there_is_not_is_refused_with_those_that_there_are) {
   const Finished done =
       segment.cli({"events", "--follow", "--types", "job.failed,priority.changd"});
   EXPECT_EQ(done.exit_code, 2);
-  EXPECT_THAT(done.err, HasSubstr("no event of type 'priority.changd'"));
+  EXPECT_THAT(done.err, HasSubstr("no event has the type 'priority.changd'"));
   for (const char* type :
        {"job.enqueued, ", "priority.changed", "queue.paused", "backpressure.dropped"})
     EXPECT_THAT(done.err, HasSubstr(type));

@@ -142,6 +142,7 @@ bool Producer::deduplicated(std::size_t at) const { return impl_->deduplicated(a
       internal::check_basics(actor(), spec, rank) != internal::SpecFault::kNone)
     return false;
   const engine::NewJob job = internal::basic_job(spec, queue, rank);
+  // in parts, so that they stay in registers
   return job.plain() && actor().enqueue_under_bound(engine::PlainJob::of(job), engine::JobForm(job),
                                                     id) == engine::Straight::kDone;
 }

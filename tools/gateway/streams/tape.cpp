@@ -6,28 +6,18 @@
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/streams/state_changes.hpp"
 #include "worker_api/json/envelope_event.hpp"
+#include "worker_api/roles/event_choice.hpp"
 
 namespace ojs_shm::gateway {
 namespace {
 
-bool among(const std::vector<std::string>& wanted, const std::string& text) {
-  return wanted.empty() || std::ranges::find(wanted, text) != wanted.end();
-}
-
-/// "job.*" means all that begins with "job.".
-bool begins_among(const std::vector<std::string>& wanted, const std::string& text) {
-  if (wanted.empty()) return true;
-  return std::ranges::any_of(wanted, [&](const std::string& each) {
-    return each == text ||
-           (each.ends_with('*') && text.starts_with(each.substr(0, each.size() - 1)));
-  });
-}
+using internal::is_among, internal::begins_among;
 
 /// As far as an event says it of itself, without a look at its job.
 template <typename Each>
 bool passes_by_itself(const EventFilter& filter, const Each& event) {
   return begins_among(filter.types, event.type) && begins_among(filter.sources, event.source) &&
-         among(filter.queues, event.queue) && among(filter.jobs, event.job_id);
+         is_among(filter.queues, event.queue) && is_among(filter.jobs, event.job_id);
 }
 
 constexpr std::string_view kStateChanged = "job.state_changed";
@@ -72,7 +62,7 @@ bool EventFilter::lets_pass(const Told& told) const {
   if (told.type == kStateChanged && !state_changes &&
       std::ranges::find(types, kStateChanged) == types.end())
     return false;
-  return passes_by_itself(*this, told) && among(job_types, told.job_type) &&
+  return passes_by_itself(*this, told) && is_among(job_types, told.job_type) &&
          (tenant.empty() || told.tenant == tenant);
 }
 
@@ -178,18 +168,18 @@ Tape::Place Tape::join(std::string_view after, Gap& gap) {
     if (kept_[i]->id == after) return {first_ + i + 1, kept_[i]->position};
   gap.there = true;
   Place place{first_, dropped_};
+  // Of the positions that an event had, the last counts: the tape may have begun anew since.
+  const auto found =
+      std::find_if(remembered_.rbegin(), remembered_.rend(),
+                   [of = hash_of(after)](const auto& each) { return each.first == of; });
+  if (found == remembered_.rend()) return place;
   // Ids sort by time: what is kept of a quiet handle may be older, and was read before.
   for (const auto& each : kept_) {
     if (each->id > after || each->id.empty()) break;
     ++place.next;
     place.position = each->position;
   }
-  // Of the places that an event had, the last counts: one tape may have begun again behind another.
-  const auto found =
-      std::find_if(remembered_.rbegin(), remembered_.rend(),
-                   [of = hash_of(after)](const auto& each) { return each.first == of; });
-  if (found != remembered_.rend())
-    gap.lost = place.position - std::min(place.position, found->second);
+  gap.lost = place.position - std::min(place.position, found->second);
   return place;
 }
 

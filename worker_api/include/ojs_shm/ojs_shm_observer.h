@@ -83,7 +83,7 @@ typedef struct ojs_shm_event_options {
   uint32_t reserved;   // 0
 } ojs_shm_event_options;
 
-// The same, of chosen events. Errors: also INVALID (there is no such type, or no event's id).
+// The same, of chosen events. Errors: also INVALID (a type that no event has, or what is not an id).
 OJS_SHM_API int ojs_shm_events_choose(const ojs_shm_segment* segment,
                                       const ojs_shm_event_options* options,
                                       ojs_shm_events** events);

@@ -131,7 +131,7 @@ struct PlainBounded : testing::Test {
     engine::JobId id;
     const engine::NewJob job = new_job(queue, rank());
     EXPECT_EQ(s->actor().enqueue_plain(job, id), engine::Straight::kAside);
-    return s->actor().enqueue_under_bound(engine::PlainJob::of(job), engine::JobForm(job), id);
+    return s->actor().enqueue_under_bound(job, id);
   }
   engine::Straight take() { return s->actor().fetch_plain(queue, 0, false, got); }
   std::uint64_t depth() { return s->observer.queue("default")->depth; }
