@@ -12,7 +12,7 @@ const readline = require('node:readline');
 const test = require('node:test');
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
-const { Library, OjsError, sized, ID_SIZE } = require('./ojs_shm.js');
+const { Library, OjsError, sized, ID_SIZE, EVENTS_FROM_START, EVENTS_AT_ONCE } = require('./ojs_shm.js');
 const { Chain, enqueue, handle } = require('./middleware.js');
 
 const build = process.env.OJS_SHM_BUILD ?? path.join(__dirname, '../../../build');
@@ -190,6 +190,31 @@ test('node_sees_the_names_of_qo_priorities', async () => {
     const id = ojs.enqueue_job(producer, 'cleanup', []);
     assert.equal(JSON.parse(ojs.text(producer, 'get', id)).priority, 50);
   }, '--convention', 'qo');
+});
+
+test('node_reads_chosen_events_and_goes_on_behind_one', async () => {
+  await withSegment('node-events', async ({ segment, producer }) => {
+    const read = (options, most) => {
+      const events = ojs.open('events_choose', segment, sized('event_options', { flags: EVENTS_AT_ONCE, ...options }));
+      const got = [];
+      for (let text; got.length < most && (text = ojs.next_event_or_null(events)); got.push(JSON.parse(text)));
+      const position = ojs.check(events, ojs.event_position(events));
+      const lost = ojs.check(events, ojs.events_lost(events));
+      ojs.check(null, ojs.close(events));
+      return { got, position, lost };
+    };
+    const begin = EVENTS_AT_ONCE | EVENTS_FROM_START;
+    for (const type of ['one', 'two', 'three']) ojs.enqueue_job(producer, type, [], { queue: 'told' });
+    ojs.enqueue_job(producer, 'aside', []);
+    const chosen = { types: ['job.enqueued'], type_count: 1, queues: ['told'], queue_count: 1 };
+
+    const first = read({ ...chosen, flags: begin }, 1);
+    assert.equal(first.got[0].data.job_type, 'one');
+    const rest = read({ ...chosen, after: first.got[0].id, after_position: first.position }, 9);
+    assert.deepEqual(rest.got.map((event) => event.data.job_type), ['two', 'three']);
+    assert.equal(rest.lost, 0);
+    assert.throws(() => read({ types: ['job.flew'], type_count: 1 }, 1), (error) => error.code === 'invalid_request');
+  }, '--events');
 });
 
 test('node_chain_is_arranged_by_names', () => {

@@ -11,6 +11,8 @@ const koffi = require('koffi');
 const ABI_VERSION = 1;
 const ID_SIZE = 37;
 const JOB_HAS_PRIORITY = 1;
+const EVENTS_FROM_START = 1;
+const EVENTS_AT_ONCE = 2;
 
 const opaque = ['segment', 'producer', 'worker', 'job', 'admin', 'observer', 'events', 'prepared'];
 for (const name of opaque) koffi.opaque(`ojs_shm_${name}`);
@@ -57,6 +59,11 @@ const structs = {
     tenant: 'const char*', priority: 'int64_t', created_before_ms: 'uint64_t', ended_from_ms: 'uint64_t', ended_before_ms: 'uint64_t',
     error_type: 'const char*' },
   args: { args: 'const char*', args_size: 'size_t', priority: 'int64_t', flags: 'uint32_t', reserved: 'uint32_t' },
+  event_options: {
+    after: 'const char*', after_position: 'uint64_t', types: 'const char**', type_count: 'size_t', queues: 'const char**',
+    queue_count: 'size_t', jobs: 'const char**', job_count: 'size_t', job_types: 'const char**', job_type_count: 'size_t',
+    tenant: 'const char*', flags: 'uint32_t', reserved: 'uint32_t',
+  },
   bulk_report: { matched: 'uint64_t', done: 'uint64_t', skipped: 'uint64_t' },
 };
 for (const [name, members] of Object.entries(structs)) {
@@ -135,6 +142,16 @@ class Library {
     return buffer.toString('utf8', 0, length);
   }
 
+  /// The next event as a text, or null when there is none now.
+  next_event_or_null(events) {
+    try {
+      return this.text(events, 'next_event');
+    } catch (error) {
+      if (error.code === 'empty') return null;
+      throw error;
+    }
+  }
+
   /// Puts a job with these args into a queue and returns its id.
   enqueue_job(producer, type, args, options = {}) {
     const spec = sized('job_spec', { type, args: JSON.stringify(args), ...options });
@@ -155,4 +172,4 @@ class Library {
   }
 }
 
-module.exports = { Library, OjsError, sized, ID_SIZE };
+module.exports = { Library, OjsError, sized, ID_SIZE, EVENTS_FROM_START, EVENTS_AT_ONCE };
