@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <new>
 
 #include "worker_api/c_api/c_api_structs.hpp"
 
@@ -113,6 +115,20 @@ int Record::fail_internally(const char* what) noexcept {
   return fail(std::move(happened));
 }
 
+int failed(Record& record) noexcept {
+  try {
+    throw;
+  } catch (WrongArgument& wrong) {
+    return record.fail(std::move(wrong.error));
+  } catch (const std::bad_alloc&) {
+    return record.fail_internally("no heap memory");
+  } catch (const std::exception& unexpected) {
+    return record.fail_internally(unexpected.what());
+  } catch (...) {
+    return record.fail_internally("an unknown exception");
+  }
+}
+
 std::int64_t Record::give(std::string made, char* buffer, std::size_t size) {
   if (buffer == nullptr && size != 0)
     wrong_argument("buffer", "must not be NULL when size is not 0");
@@ -135,6 +151,15 @@ void wrong_argument(std::string subject, std::string message) {
       {.code = Code::kInvalid, .message = std::move(message), .subject = std::move(subject)}};
 }
 
+void missing_argument(const char* name) { wrong_argument(name, "must not be NULL"); }
+void wrong_handle_argument(std::string_view kind) {
+  wrong_argument(std::string(kind), "is NULL, closed or a handle of another kind");
+}
+void wrong_size(const char* name) {
+  wrong_argument(std::string(name) + ".struct_size",
+                 "is not the size of this struct; set it to its sizeof");
+}
+
 std::vector<std::string> names_of(const char* const* names, std::size_t count, const char* name) {
   std::vector<std::string> read;
   if (count != 0) out(names, name);
@@ -142,20 +167,10 @@ std::vector<std::string> names_of(const char* const* names, std::size_t count, c
   return read;
 }
 
-std::string_view json_text_or_none(std::string_view given, const char* name) {
-  if (given.empty()) return given;
+std::string_view any_json_text(std::string_view given, const char* name) {
   if (const Status checked = json::check(given); !checked)
     wrong_argument(name, "is " + checked.error().message);
   return json::trim(given);
-}
-
-std::string_view json_text_or_none(std::string_view given, json::Kind kind, const char* name) {
-  const std::string_view text = json_text_or_none(given, name);
-  if (!text.empty() && json::kind_of(text) != kind) {
-    wrong_argument(name,
-                   kind == json::Kind::kArray ? "must be a JSON array" : "must be a JSON object");
-  }
-  return text;
 }
 
 std::string_view json_text(std::string_view given, json::Kind kind, const char* name) {
@@ -163,7 +178,12 @@ std::string_view json_text(std::string_view given, json::Kind kind, const char* 
       json::plainly_json(given)) [[likely]]
     return given;
   if (given.empty()) wrong_argument(name, "must not be empty");
-  return json_text_or_none(given, kind, name);
+  const std::string_view text = any_json_text(given, name);
+  if (json::kind_of(text) != kind) {
+    wrong_argument(name,
+                   kind == json::Kind::kArray ? "must be a JSON array" : "must be a JSON object");
+  }
+  return text;
 }
 
 void newer_caller(const char* name) {

@@ -6,8 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,20 +78,21 @@ struct WrongArgument {
   Error error;
 };
 [[noreturn]] void wrong_argument(std::string subject, std::string message);
+/// A NULL, and a handle that is none of that kind; apart, so that the readers are inlined.
+[[noreturn]] void missing_argument(const char* name);
+[[noreturn]] void wrong_handle_argument(std::string_view kind);
+
+/// Remembers the exception that is being handled and returns its code for C.
+int failed(Record& record) noexcept;
 
 /// Runs the body and turns whatever it throws into a code.
 template <class Body>
-auto guarded(Record& record, Body&& body) noexcept -> decltype(body(record)) {
+[[gnu::always_inline]] inline auto guarded(Record& record, const Body& body) noexcept
+    -> decltype(body(record)) {
   try {
     return body(record);
-  } catch (WrongArgument& wrong) {
-    return record.fail(std::move(wrong.error));
-  } catch (const std::bad_alloc&) {
-    return record.fail_internally("no heap memory");
-  } catch (const std::exception& unexpected) {
-    return record.fail_internally(unexpected.what());
   } catch (...) {
-    return record.fail_internally("an unknown exception");
+    return failed(record);
   }
 }
 
@@ -106,30 +105,30 @@ int wrong_handle(const void* handle, std::string_view wanted) noexcept;
 
 /// The door of every entry that works on one handle; failures are remembered in it.
 template <class H, class Body>
-auto entry(H* handle, Body&& body) noexcept -> decltype(body(std::declval<Record&>())) {
+[[gnu::always_inline]] inline auto entry(H* handle, const Body& body) noexcept
+    -> decltype(body(std::declval<Record&>())) {
   if (!is_open(handle)) return wrong_handle(handle, H::kName);
-  return guarded(handle->record, std::forward<Body>(body));
+  return guarded(handle->record, body);
 }
 
 /// The door of every entry that makes a handle or needs none; failures are remembered for the
 /// thread.
 template <class Body>
-auto entry(Body&& body) noexcept -> decltype(body(std::declval<Record&>())) {
-  return guarded(thread_record(), std::forward<Body>(body));
+auto entry(const Body& body) noexcept -> decltype(body(std::declval<Record&>())) {
+  return guarded(thread_record(), body);
 }
 
 /// The C++ object behind a handle that was given as an argument.
 template <class H>
 H& opened(H* handle) {
-  if (!is_open(handle))
-    wrong_argument(std::string(H::kName), "is NULL, closed or a handle of another kind");
+  if (!is_open(handle)) wrong_handle_argument(H::kName);
   return *handle;
 }
 
 /// Refuses a NULL where the result would be written.
 template <class T>
 T& out(T* place, const char* name) {
-  if (place == nullptr) wrong_argument(name, "must not be NULL");
+  if (place == nullptr) missing_argument(name);
   return *place;
 }
 

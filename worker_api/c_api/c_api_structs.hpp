@@ -35,8 +35,17 @@ std::vector<std::string> names_of(const char* const* names, std::size_t count, c
 /// A text that shall be JSON of that kind, without the white space around it. Convention 3.
 std::string_view json_text(std::string_view given, json::Kind kind, const char* name);
 /// One that may also be left out, and one of any kind.
-std::string_view json_text_or_none(std::string_view given, json::Kind kind, const char* name);
-std::string_view json_text_or_none(std::string_view given, const char* name);
+std::string_view any_json_text(std::string_view given, const char* name);
+inline std::string_view json_text_or_none(std::string_view given, json::Kind kind,
+                                          const char* name) {
+  return given.empty() ? given : json_text(given, kind, name);
+}
+inline std::string_view json_text_or_none(std::string_view given, const char* name) {
+  return given.empty() ? given : any_json_text(given, name);
+}
+
+[[noreturn]] void wrong_size(const char* name);
+[[noreturn]] void newer_caller(const char* name);
 
 /// The caller's size of a struct, refused when it cannot be one: nothing grows past 4 KiB, and
 /// fields come in eights.
@@ -44,14 +53,10 @@ template <class T>
 std::size_t given_size(const T* given, const char* name) {
   constexpr std::size_t kLargest = 4096;
   const std::size_t size = given->struct_size;
-  if (size < sizeof given->struct_size || size > kLargest || size % alignof(T) != 0) {
-    wrong_argument(std::string(name) + ".struct_size",
-                   "is not the size of this struct; set it to its sizeof");
-  }
+  if (size < sizeof given->struct_size || size > kLargest || size % alignof(T) != 0)
+    wrong_size(name);
   return size;
 }
-
-[[noreturn]] void newer_caller(const char* name);
 
 /// A struct of the caller's size: itself when it is just ours, else read into `room`.
 template <class T>

@@ -16,8 +16,8 @@ events 1840
 bounded 1790
 batch 1120
 prepared_batch 1030
-c_abi 2570
-c_prepared 2295
+c_abi 2460
+c_prepared 2205
 enqueue 615
 unique 860
 replace 1770"
