@@ -171,7 +171,7 @@ std::vector<Operation> full_queue_operations() {
              must(proxy.begin_enqueue(std::span(&spec, 1), patience, 2));
          WaitingEnqueue last = must(proxy.begin_enqueue(std::span(&spec, 1), patience, 3));
          gone.reset();
-         for (const std::uint64_t tag : {1, 3}) {
+         for (const std::uint64_t tag : {std::uint64_t{1}, std::uint64_t{3}}) {
            h.take(h.job);
            must(h.worker->ack(h.job));
            std::vector<std::uint64_t> decided;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/catalogue/hands.hpp"
 
+#include <utility>
+
 #include "engine/supervision/supervisor.hpp"
 
 namespace ojs_shm::test {
@@ -23,7 +25,9 @@ SegmentOptions small_segment() {
   return options;
 }
 
-Hands::Hands(const SegmentName& where) : segment(must(Segment::attach(where))) {
+Hands::Hands(const SegmentName& where) : Hands(must(Segment::attach(where))) {}
+
+Hands::Hands(Segment attached) : segment(std::move(attached)) {
   handle = must(internal::Handle::make(segment));
   producer.emplace(must(Producer::attach(segment)));
   worker.emplace(must(Worker::attach(segment, {})));

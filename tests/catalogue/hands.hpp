@@ -29,6 +29,7 @@ inline void must(const Status& status) {
 /// What a child process that will be killed has at hand.
 struct Hands {
   explicit Hands(const SegmentName& where);
+  explicit Hands(Segment attached);
   Segment segment;
   /// for operations of the engine that no public call makes
   std::unique_ptr<internal::Handle> handle;

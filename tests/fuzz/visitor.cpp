@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/visitor.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 #include <ojs_shm/census.hpp>
 
+#include "tests/catalogue/operations.hpp"
 #include "tests/fuzz/surroundings.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_event.hpp"
@@ -142,13 +144,27 @@ const std::vector<Visitor::Act>& Visitor::acts() {
                                                 &Visitor::end_by_id,
                                                 &Visitor::tell_by_id,
                                                 &Visitor::report_worker,
-                                                &Visitor::drop};
+                                                &Visitor::drop,
+                                                &Visitor::run_from_catalogue};
   return *all;
 }
 
 void Visitor::act(Input& input) {
   const Act chosen = acts()[input.below(acts().size())];
   if (producer_ && worker_ && admin_ && proxy_ && supervisor_) (this->*chosen)(input);
+}
+
+void Visitor::run_from_catalogue(Input& input) {
+  const std::vector<test::Operation>& all = test::operations();
+  const test::Operation& operation = all[input.number(2) % all.size()];
+  if (*operation.not_in_storms != '\0') return;
+  try {
+    test::Hands hands(segment_);
+    operation.prepare(hands);
+    operation.act(hands);
+  } catch (const std::runtime_error&) {
+    // refused, for the segment is not the one that it was written for
+  }
 }
 
 const std::string& Visitor::some_id(Input& input) { return ids_[input.below(ids_.size())]; }

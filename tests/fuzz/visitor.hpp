@@ -101,6 +101,7 @@ class Visitor {
   void report_worker(Input& input);
   void import(Input& input);
   void finish_import(Input& input);
+  void run_from_catalogue(Input& input);
 
   Segment segment_;
   std::string workflow_ = "01961234-5678-7abc-8def-0123456789ab";  ///< created last
