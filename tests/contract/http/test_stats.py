@@ -184,7 +184,34 @@ class History(OnGateway):
     def test_http_history_refuses_what_it_cannot_tell(self):
         for query in ("?period=soon", "?period=1s", "?since=yesterday", "?until=2026-01-01", "?since=2099-01-01T00:00:00Z"):
             self.assertEqual(self.history(query, 400).error["details"]["field"], query[1:].partition("=")[0])
-        self.assertEqual(self.history("?queue=mail", 422).error["code"], "unsupported")
+        self.assertEqual(self.history("?queue=nowhere", 404).error["code"], "not_found")
+
+    def test_http_history_of_one_queue(self):
+        def sums(*names):
+            data = self.history(f"?period=1h&queue={self.queue}").json["data"]
+            return tuple(sum(point[name] for point in data) for name in names)
+
+        for number in range(3):
+            self.put_job(retry={"max_attempts": 1})
+            self.enqueue(queue=self.queue + "-aside")
+        for job in self.fetch(2):
+            self.call("POST", f"jobs/{job['id']}/ack", {}, expect=200)
+        eventually(lambda: sums("enqueued", "dispatched", "processed") == (3, 2, 2))
+        self.put_job()
+        eventually(lambda: sums("enqueued") == (4,))  # also of a minute that is not over
+        self.advance(90_000)
+        job = self.fetch()[0]
+        self.call("POST", f"jobs/{job['id']}/nack", {"error": {"code": "x", "message": "y"}}, expect=200)
+        eventually(lambda: sums("enqueued", "dispatched", "processed", "failed", "discarded") == (4, 3, 2, 1, 1))
+        told = self.history(f"?period=1m&queue={self.queue}").json
+        self.assertEqual(told["queue"], self.queue)
+        last = told["data"][-1]
+        self.assertEqual((last["dispatched"], last["depth"], last["active"]), (1, 1, 0))
+        self.assertNotIn("bytes_used", last)
+        # the last one alone waited for a minute and a half
+        self.assertGreaterEqual(min(last["latency_p50_ms"], last["latency_p99_ms"]), 90_000)
+        self.assertLess(told["data"][0]["latency_p50_ms"], 90_000)
+        self.assertGreaterEqual(sum(point["dispatched"] for point in self.history("?period=1h").json["data"]), 3)
 
 
 class Access(unittest.TestCase):

@@ -276,10 +276,11 @@ constexpr Shape kShapes[] = {
     {"Stats", "queues: integer, workers: integer, jobs: AllJobCounts, throughput: Throughput, "
               "uptime_seconds: integer"},
     {"StatsPoint", "timestamp: time, span_ms: integer, enqueued: integer, dispatched: integer, processed: integer, "
-                   "failed: integer, discarded: integer, retried: integer, rejected: integer, depth: integer, "
+                   "failed: integer, discarded: integer, retried: integer, rejected: integer, "
+                   "latency_p50_ms: integer, latency_p99_ms: integer, depth: integer, "
                    "available: integer, active: integer, dead: integer, oldest_age_ms: integer, "
-                   "bytes_used: integer, bytes_total: integer, deaths_total: integer, repairs_total: integer"},
-    {"StatsHistory", "period: text, interval_ms: integer, data: [StatsPoint]"},
+                   "bytes_used?: integer, bytes_total?: integer, deaths_total?: integer, repairs_total?: integer"},
+    {"StatsHistory", "queue?: text, period: text, interval_ms: integer, data: [StatsPoint]"},
     {"Histogram", "count: integer, sum_ms: integer, up_to_ms: {integer}"},
     {"LevelWaits", "queue: text, priority: integer, from_enqueue: Histogram, from_available: Histogram, "
                    "runs: Histogram"},

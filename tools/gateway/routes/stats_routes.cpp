@@ -32,8 +32,7 @@ Reply history(Desk& desk, const Request& request) {
     span.period = *asked;
     span.period_ms = static_cast<std::uint64_t>(parsed.ms);
   }
-  if (const std::string* queue = request.asked("queue"); queue != nullptr && !queue->empty())
-    throw unsupported("the past of one queue is not kept; leave queue out");
+  if (const std::string* queue = request.asked("queue")) span.queue = *queue;
   const std::uint64_t now = desk.now_ms();
   span.since_ms = now - std::min(now, kHourMs);
   span.until_ms = now;
@@ -42,7 +41,12 @@ Reply history(Desk& desk, const Request& request) {
   if (const std::string* until = request.asked("until"))
     span.until_ms = time_of(now, *until, "until");
   if (span.since_ms > span.until_ms) throw invalid_request("since is after until", "since");
-  return ok(desk.hall.stats().history(span));
+  if (!span.queue.empty() && !desk.observer.queue(span.queue)) throw not_found("queue", span.queue);
+  const std::optional<std::string> told = desk.hall.stats().history(span);
+  if (!told)
+    throw unsupported("the past of " + std::to_string(StatsLog::kMostQueues) +
+                      " queues is kept, and of " + span.queue + " it is not");
+  return ok(*told);
 }
 
 /// Its place among those that are woken, and the word to the log that it is there.

@@ -158,7 +158,7 @@ void Server::await_events() {
 /// Now, and again and again: each second while clients watch. Ends the wait that there is.
 void Server::take_stats() {
   const auto census = hall_.census(back_desk_.observer);
-  const bool watched = hall_.stats().add(*census, census->registered.size());
+  const bool watched = hall_.stats().add(*census, back_desk_.observer.waits(), census->registered.size());
   if (watched)
     for (const auto& shift : shifts_) shift->wake_listeners();
   stats_timer_.expires_after(watched ? kWatchedLook : std::chrono::milliseconds(StatsLog::kStepMs));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -10,12 +9,9 @@
 
 #include <ojs_shm/census.hpp>
 
-namespace ojs_shm::gateway {
+#include "tools/gateway/stats/past.hpp"
 
-/// How far a counter went. It never falls, but a segment may be replaced by another of its name.
-inline std::uint64_t grown(std::uint64_t before, std::uint64_t now) {
-  return now - std::min(before, now);
-}
+namespace ojs_shm::gateway {
 
 /// How many jobs of each queue ended in the last minute and in the last hour, or in as much of it as
 /// is known. Thread-safe. Source: ojs-http-binding 11.2, ojs-admin-api 6.1.

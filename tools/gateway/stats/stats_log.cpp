@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/gateway/replies/json_text.hpp"
+#include "tools/metrics/queue_waits.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -17,22 +18,7 @@ void count(json::ObjectWriter& writer, std::string_view name, std::uint64_t numb
 
 StatsMark mark_of(const Census& census) {
   StatsMark mark{.at_ms = census.at_ms};
-  for (const QueueCensus& queue : census.queues) {
-    const QueueInfo& info = queue.info;
-    for (std::size_t state = 0; state < std::size(mark.by_state); ++state)
-      mark.by_state[state] += info.by_state[state];
-    mark.depth += info.depth;
-    mark.dead += info.dead_letters;
-    mark.oldest_age_ms = std::max(mark.oldest_age_ms, info.oldest_age_ms);
-    mark.enqueued += info.enqueued_total;
-    mark.dispatched += info.dispatched_total;
-    mark.completed += info.completed_total;
-    mark.discarded += info.discarded_total;
-    mark.cancelled += info.cancelled_total;
-    mark.failed_attempts += info.failed_attempts_total;
-    mark.retried += info.retried_total;
-    mark.rejected += info.rejected_total;
-  }
+  for (const QueueCensus& queue : census.queues) mark.add(queue.info);
   mark.bytes_used = census.bytes_used();
   mark.bytes_total = census.segment.size_bytes;
   mark.deaths = census.segment.deaths_total;
@@ -40,7 +26,34 @@ StatsMark mark_of(const Census& census) {
   return mark;
 }
 
-std::string point_text(std::uint64_t begin_ms, const StatsMark& before, const StatsMark& mark) {
+/// How many jobs of all queues are in a state, and how many were cancelled since the beginning.
+std::uint64_t sum_of(const Census& census, State state) {
+  std::uint64_t jobs = 0;
+  for (const QueueCensus& queue : census.queues)
+    jobs += queue.info.by_state[static_cast<std::size_t>(state)];
+  return jobs;
+}
+std::uint64_t cancelled_of(const Census& census) {
+  std::uint64_t jobs = 0;
+  for (const QueueCensus& queue : census.queues) jobs += queue.info.cancelled_total;
+  return jobs;
+}
+
+/// Of the jobs that began between two marks, the bound that so many of 1,000 did not exceed.
+std::uint64_t waited_ms(const StatsMark& before, const StatsMark& mark,
+                        const std::vector<std::uint64_t>& bounds, unsigned permille) {
+  WaitHistogram waits;
+  if (mark.waited.size() != bounds.size() + 1) return 0;
+  const auto since = [&](std::size_t i) -> std::uint64_t {
+    return mark.waited[i] - (i < before.waited.size() ? before.waited[i] : 0);
+  };
+  for (std::size_t i = 0; i < bounds.size(); ++i) waits.up_to_ms.emplace_back(bounds[i], since(i));
+  waits.count = since(bounds.size());
+  return metrics::quantile_ms(waits, permille);
+}
+
+std::string point_text(std::uint64_t begin_ms, const StatsMark& before, const StatsMark& mark,
+                       const std::vector<std::uint64_t>& wait_bounds) {
   return object([&](json::ObjectWriter& writer) {
     writer.text("timestamp", print_timestamp(begin_ms));
     count(writer, "span_ms", grown(before.at_ms, mark.at_ms));
@@ -51,11 +64,14 @@ std::string point_text(std::uint64_t begin_ms, const StatsMark& before, const St
     count(writer, "discarded", grown(before.discarded, mark.discarded));
     count(writer, "retried", grown(before.retried, mark.retried));
     count(writer, "rejected", grown(before.rejected, mark.rejected));
+    count(writer, "latency_p50_ms", waited_ms(before, mark, wait_bounds, 500));
+    count(writer, "latency_p99_ms", waited_ms(before, mark, wait_bounds, 990));
     count(writer, "depth", mark.depth);
-    count(writer, "available", mark.by_state[static_cast<std::size_t>(State::kAvailable)]);
-    count(writer, "active", mark.by_state[static_cast<std::size_t>(State::kActive)]);
+    count(writer, "available", mark.available);
+    count(writer, "active", mark.active);
     count(writer, "dead", mark.dead);
     count(writer, "oldest_age_ms", mark.oldest_age_ms);
+    if (mark.bytes_total == 0) return;  // of a queue
     count(writer, "bytes_used", mark.bytes_used);
     count(writer, "bytes_total", mark.bytes_total);
     count(writer, "deaths_total", mark.deaths);
@@ -68,10 +84,8 @@ std::string point_text(std::uint64_t begin_ms, const StatsMark& before, const St
 std::string StatsLog::text_of(const StatsMark& mark, const Census& census,
                               std::size_t workers) const {
   // Of the last minute, or of as much of it as is known.
-  const auto& marks = rows_[0].marks;
-  const auto since = std::ranges::find_if(
-      marks, [&](const StatsMark& each) { return each.at_ms + kMinuteMs >= mark.at_ms; });
-  const StatsMark& before = since == marks.end() ? mark : *since;
+  const StatsMark* const since = all_.first_since(mark.at_ms - std::min(mark.at_ms, kMinuteMs));
+  const StatsMark& before = since == nullptr ? mark : *since;
   return object([&](json::ObjectWriter& writer) {
     writer.text("timestamp", print_timestamp(mark.at_ms));
     count(writer, "queues", census.queues.size());
@@ -79,10 +93,10 @@ std::string StatsLog::text_of(const StatsMark& mark, const Census& census,
     json::ObjectWriter jobs(writer.open("jobs"));
     for (const State state :
          {State::kAvailable, State::kActive, State::kScheduled, State::kRetryable, State::kPending})
-      count(jobs, state_name(state), mark.by_state[static_cast<std::size_t>(state)]);
+      count(jobs, state_name(state), sum_of(census, state));
     count(jobs, "completed", mark.completed);
     count(jobs, "discarded", mark.discarded);
-    count(jobs, "cancelled", mark.cancelled);
+    count(jobs, "cancelled", cancelled_of(census));
     count(jobs, "dead", mark.dead);
     jobs.close();
     json::ObjectWriter throughput(writer.open("throughput"));
@@ -93,24 +107,52 @@ std::string StatsLog::text_of(const StatsMark& mark, const Census& census,
   });
 }
 
-bool StatsLog::add(const Census& census, std::size_t workers) {
-  const StatsMark mark = mark_of(census);
+bool StatsLog::add(const Census& census, const std::vector<LevelWaits>& waits,
+                   std::size_t workers) {
+  StatsMark mark = mark_of(census);
+  for (const LevelWaits& level : waits) mark.add(level.from_available);
   recent_ends_.add(census);
   const std::lock_guard lock(mutex_);
-  for (Row& row : rows_) row.add(mark);
+  if (wait_bounds_.empty() && !waits.empty())
+    for (const auto& [ms, jobs] : waits.front().from_available.up_to_ms) wait_bounds_.push_back(ms);
+  all_.add(mark);
+  add_queues(census, waits);
+  seen_ms_ = mark.at_ms;
   if (watchers_ == 0) return false;
   ++latest_.number;
   latest_.text = std::make_shared<const std::string>(text_of(mark, census, workers));
   return true;
 }
 
+void StatsLog::add_queues(const Census& census, const std::vector<LevelWaits>& waits) {
+  std::map<std::string, StatsMark, std::less<>> marks;
+  for (const QueueCensus& queue : census.queues) {
+    StatsMark& mark = marks[queue.info.name];
+    mark.at_ms = census.at_ms;
+    mark.add(queue.info);
+  }
+  for (const LevelWaits& level : waits)
+    if (const auto mark = marks.find(level.queue); mark != marks.end())
+      mark->second.add(level.from_available);
+
+  std::erase_if(queues_, [&](const auto& past) { return !marks.contains(past.first); });
+  for (const auto& [name, mark] : marks) {
+    auto past = queues_.find(name);
+    if (past == queues_.end()) {
+      if (queues_.size() == kMostQueues) continue;
+      past = queues_.emplace(name, Past(0)).first;
+      // It was not there at the look before.
+      if (seen_ms_ != 0) past->second.add({.at_ms = seen_ms_});
+    }
+    past->second.add(mark);
+  }
+}
+
 RecentEnds::Ended StatsLog::within_minute(const Census& census) const {
   const StatsMark mark = mark_of(census);
   const std::lock_guard lock(mutex_);
-  const auto& marks = rows_[0].marks;
-  const auto since = std::ranges::find_if(
-      marks, [&](const StatsMark& each) { return each.at_ms + kMinuteMs >= mark.at_ms; });
-  if (since == marks.end()) return {};
+  const StatsMark* const since = all_.first_since(mark.at_ms - std::min(mark.at_ms, kMinuteMs));
+  if (since == nullptr) return {};
   return {grown(since->completed, mark.completed), grown(since->discarded, mark.discarded)};
 }
 
@@ -119,42 +161,33 @@ StatsLog::Look StatsLog::latest() const {
   return latest_;
 }
 
-void StatsLog::Row::add(const StatsMark& mark) {
-  // The clock of another segment of the name, or a clock set back: the past is of another time.
-  if (!marks.empty() && mark.at_ms < marks.back().at_ms) marks.clear();
-  if (!marks.empty() && mark.at_ms - marks.back().at_ms < step_ms - kStepMs / 10) return;
-  marks.push_back(mark);
-  if (marks.size() > kept) marks.pop_front();
-}
-
-/// Of each time those that lie closest together, in their order.
-std::vector<StatsMark> StatsLog::all_marks() const {
-  std::vector<StatsMark> all;
-  const std::lock_guard lock(mutex_);
-  for (std::size_t row = std::size(rows_); row-- > 0;)
-    for (const StatsMark& mark : rows_[row].marks)
-      if (row == 0 || rows_[row - 1].marks.empty() ||
-          mark.at_ms < rows_[row - 1].marks.front().at_ms)
-        all.push_back(mark);
-  return all;
-}
-
 /// What happened between two marks belongs to the period in which the later one lies.
-std::string StatsLog::history(const Span& span) const {
-  const std::vector<StatsMark> marks = all_marks();
-  const auto period_of = [&](std::size_t at) {
-    return (marks[at].at_ms - 1) / span.period_ms * span.period_ms;
-  };
+std::optional<std::string> StatsLog::history(const Span& span) const {
+  std::vector<StatsMark> marks;
+  std::vector<std::uint64_t> bounds;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto of_queue = queues_.find(span.queue);
+    if (span.queue.empty())
+      marks = all_.marks();
+    else if (of_queue != queues_.end())
+      marks = of_queue->second.marks();
+    else if (queues_.size() == kMostQueues)
+      return std::nullopt;
+    bounds = wait_bounds_;
+  }
+  const auto begin_of = [&](std::size_t at) { return period_of(marks[at].at_ms, span.period_ms); };
   std::string out;
   for (std::size_t i = 1; i < marks.size();) {
-    const std::uint64_t begin = period_of(i);
+    const std::uint64_t begin = begin_of(i);
     const StatsMark& before = marks[i - 1];
-    while (i + 1 < marks.size() && period_of(i + 1) == begin) ++i;
+    while (i + 1 < marks.size() && begin_of(i + 1) == begin) ++i;
     const StatsMark& last = marks[i++];
     if (last.at_ms <= span.since_ms || begin >= span.until_ms) continue;
-    out += (out.empty() ? "" : ",") + point_text(begin, before, last);
+    out += (out.empty() ? "" : ",") + point_text(begin, before, last, bounds);
   }
   return object([&](json::ObjectWriter& writer) {
+    if (!span.queue.empty()) writer.text("queue", span.queue);
     writer.text("period", span.period);
     count(writer, "interval_ms", span.period_ms);
     writer.value("data", "[" + out + "]");
