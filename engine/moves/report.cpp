@@ -18,7 +18,10 @@
 //   4. it frees the texts before.
 //
 // What the report leaves out, 2. takes from the texts before; when others took their place until 3,
-// the lane begins again.
+// the lane begins again. Others may begin with the same block, and `signals` is then as it was: what
+// tells them apart is the word of their blocks, of which each text has its own. Only after 3. it is
+// sure which texts were replaced. If they are not those that 2. knew, the lane reports once more, with
+// what it finds in them.
 //
 // A lane that dies between 2 and 3 leaves blocks that stand in no text, between 3 and 4 the texts
 // before: end_report() frees either. A job that ends between the lane's look and 3 may have a late
@@ -41,6 +44,21 @@ struct ReportHead {
 std::uint64_t parts_asked(const Report& report, std::uint64_t said) {
   if (report.fraction) return ReportWord::parts_of(*report.fraction);
   return report.has_texts ? std::max(said, ReportWord::parts_of(0)) : said;
+}
+
+/// The word of the blocks of the text that begins there; 0: none does.
+std::uint64_t word_at(const shm::Segment& segment, std::uint32_t first_block) {
+  return first_block < segment.geometry().blocks ? segment.block_word(first_block).load() : 0;
+}
+
+/// Takes what the report leaves out from texts that it has replaced without knowing them; `same`: they
+/// are of its attempt. False: that is nothing. The report points into the texts then.
+bool takes_over(Report& report, const ReportTexts& unknown, bool same) {
+  const bool checkpoint = report.checkpoint.empty() && !unknown.checkpoint.empty();
+  const bool texts = !report.has_texts && same && unknown.at_ms != 0;
+  if (checkpoint) report.checkpoint = unknown.checkpoint;
+  if (texts) report.has_texts = true, report.message = unknown.message, report.data = unknown.data;
+  return checkpoint || texts;
 }
 
 std::uint64_t check_of(std::uint64_t at_ms, std::string_view texts) {
@@ -151,6 +169,7 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
   JobRecord& job = store_.job(slot);
   const std::uint16_t attempt = job.attempt.get();
   const ReportWord before(job.signals.load());
+  const std::uint64_t built_on = word_at(segment_, before.first_block());
   const std::uint64_t blocks = slots_.texts().next_made_word(slot, job.generation.get());
   self_.intent_data[ReportIntent::kOwnWord].set(blocks, Point::kIntentSet);
   self_.intent_data[ReportIntent::kOldWord].set(0, Point::kIntentSet);
@@ -164,12 +183,13 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
     const bool keeps = same && fresh == kNoIndex;
     const std::uint64_t said = same ? found.parts() : 0, parts = parts_asked(report, said);
     const std::uint32_t old = keeps ? kNoIndex : found.first_block();
-    const std::uint64_t old_word =
-        old < segment_.geometry().blocks ? segment_.block_word(old).load() : 0;
+    const std::uint64_t old_word = word_at(segment_, old);
     self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
     self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
     const bool lost = job.control.load() != word;
-    if (!lost && found.first_block() != before.first_block()) {
+    const bool others =
+        found.first_block() != before.first_block() || (old != kNoIndex && old_word != built_on);
+    if (!lost && others) {
       end_report(slot, true);
       intend_nothing();
       return report_texts(slot, word, report);
@@ -181,11 +201,19 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
     }
     const ReportWord next = found.with(parts, attempt, keeps ? found.first_block() : fresh);
     if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;  // 3 PAIR report
-    if (Blocks::is_made(old_word)) slots_.texts().free_made(old, old_word);      // 4
     const bool late = job.control.load() != word;
-    if (late) end_report(slot, true);  // 5
+    // While the attempt runs, what began there when the word changed is nobody else's to free.
+    const std::uint64_t replaced = late ? old_word : word_at(segment_, old);
+    ReportTexts unknown;
+    if (old != kNoIndex && replaced != built_on) [[unlikely]]
+      unknown = read_report(segment_, old, slot, job.generation.get(), store_.max_body())
+                    .value_or(ReportTexts());
+    if (Blocks::is_made(replaced)) slots_.texts().free_made(old, replaced);  // 4
+    if (late) end_report(slot, true);                                        // 5
     intend_nothing();
     if (late) return Outcome::kLost;
+    if (Report more = report; takes_over(more, unknown, same)) [[unlikely]]
+      return report_texts(slot, word, more);
     if (tellings_.on() && (report.fraction || report.has_texts)) [[unlikely]]
       tellings_.held(EventKind::kJobProgress, job, Control(word), parts - 1);
     return !texts.empty() && fresh == kNoIndex ? Outcome::kNoBlocks : Outcome::kOk;

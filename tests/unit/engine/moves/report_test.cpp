@@ -352,6 +352,44 @@ TEST_F(Reports, of_two_at_once_are_one_or_the_other) {
   }
 }
 
+/// While one reports, another does, until its texts lie where those lay on which the report was to
+/// build: the word of the job is the same again, what it leads to is not.
+TEST_F(Reports, that_build_on_texts_of_before_lose_none_that_came_since) {
+  leave_blocks(12);
+  int same_again = 0;
+  bool acted = true;
+  for (std::uint64_t at = 0; acted; ++at) {
+    SCOPED_TRACE("at access " + std::to_string(at));
+    acted = false;
+    const std::string id = begin();
+    const engine::JobRecord& record =
+        s.store().job(engine::find_job(s.store(), *engine::parse_id(id)));
+    ASSERT_TRUE(s.worker.progress(s.job, 0.3, text_of(1, 300)).ok());
+    const std::uint64_t word = record.signals.load();
+    std::uint64_t count = 0;
+    {
+      const AtAccess meanwhile([&](shm::Access, shm::Point, const void*) {
+        if (acted || count++ != at) return;
+        acted = true;
+        EXPECT_TRUE(s.worker.checkpoint(s.job, R"({"row":7})").ok());
+        for (int i = 0; i < 8 && record.signals.load() != word; ++i)
+          EXPECT_TRUE(s.worker.progress(s.job, 0.3, text_of(2, 300)).ok());
+        same_again += record.signals.load() == word ? 1 : 0;
+      });
+      EXPECT_TRUE(proxy.progress(id, 0, 0.3, text_of(3, 300)).ok());
+    }
+    EXPECT_EQ(s.findings(), "");
+    const JobInfo job = s.get(id);
+    EXPECT_EQ(job.last_checkpoint, acted ? R"({"row":7})" : "");
+    EXPECT_TRUE(job.progress_message == text_of(2, 300) || job.progress_message == text_of(3, 300))
+        << job.progress_message;
+    EXPECT_TRUE(s.worker.ack(s.job).ok());
+    s.drain();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(same_again, 10);
+}
+
 /// Two threads report, one reads: what it reads was reported so, fraction and texts together.
 TEST_F(Reports, are_never_read_torn) {
   const std::string id = begin();
