@@ -18,10 +18,12 @@
 //   4. it frees the texts before.
 //
 // What the report leaves out, 2. takes from the texts before; when others took their place until 3,
-// the lane begins again. Others may begin with the same block, and `signals` is then as it was: what
-// tells them apart is the word of their blocks, of which each text has its own. Only after 3. it is
-// sure which texts were replaced. If they are not those that 2. knew, the lane reports once more, with
-// what it finds in them.
+// the lane begins again. `signals` counts such changes, but may come to be as it was: what tells texts
+// apart for certain is the word of their blocks, of which each has its own. So only after 3. it is sure
+// which texts were replaced. If they are not those that 2. knew, the lane reports once more, with what
+// it finds in them. One gap is left: four changes between the last look at that word and 3., by a lane
+// that dies before it has reported again. Then a checkpoint among the four is lost, and the blocks of
+// the last stay taken until they are mended.
 //
 // A lane that dies between 2 and 3 leaves blocks that stand in no text, between 3 and 4 the texts
 // before: end_report() frees either. A job that ends between the lane's look and 3 may have a late
@@ -187,9 +189,8 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
     self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
     self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
     const bool lost = job.control.load() != word;
-    const bool others =
-        found.first_block() != before.first_block() || (old != kNoIndex && old_word != built_on);
-    if (!lost && others) {
+    const bool known = found.has_texts_of(before) && (old == kNoIndex || old_word == built_on);
+    if (!lost && !known) {
       end_report(slot, true);
       intend_nothing();
       return report_texts(slot, word, report);

@@ -33,7 +33,7 @@ struct ReportTexts {
 /// What a report leaves in JobRecord::signals. All of it changes by one cas, so that a reader sees a
 /// fraction with the texts that were reported with it.
 ///   15..0 the fraction in 1/10,000 plus one (0: none)  22 it has texts  31..23 the attempt that reported
-///   63..32 first block of the texts
+///   61..32 first block of the texts  63..62 counts their changes, for blocks come again
 /// A report belongs to one attempt. The next one begins without, though the texts keep their blocks
 /// until it reports or the slot is used again; a checkpoint goes over from each text to the next.
 struct ReportWord {
@@ -42,10 +42,11 @@ struct ReportWord {
 
   static constexpr std::uint64_t kTexts = 1ULL << 22;
   using Attempt = shm::Field<23, 9>;
-  using FirstBlock = shm::Field<32, 32>;
+  using FirstBlock = shm::Field<32, 30>;
+  using Turn = shm::Field<62, 2>;
   static constexpr std::uint64_t kFraction = kProgressMask;
-  static constexpr std::uint64_t kAll =
-      kFraction | kTexts | Attempt::put(Attempt::kMax) | FirstBlock::put(FirstBlock::kMax);
+  static constexpr std::uint64_t kAll = kFraction | kTexts | Attempt::put(Attempt::kMax) |
+                                        FirstBlock::put(FirstBlock::kMax) | Turn::put(Turn::kMax);
 
   static constexpr std::uint64_t mark_of(std::uint16_t attempt) {
     return 1 + attempt % Attempt::kMax;
@@ -67,7 +68,13 @@ struct ReportWord {
                             std::uint32_t first_block) const {
     const std::uint64_t texts =
         first_block == shm::kNoIndex ? 0 : kTexts | FirstBlock::put(first_block);
-    return ReportWord((word & ~kAll) | parts | Attempt::put(mark_of(attempt)) | texts);
+    const std::uint64_t turn = Turn::get(word) + (first_block == this->first_block() ? 0 : 1);
+    return ReportWord((word & ~kAll) | parts | Attempt::put(mark_of(attempt)) | texts |
+                      Turn::put(turn));
+  }
+  /// Whether the texts are those of that word, as far as it can tell.
+  constexpr bool has_texts_of(ReportWord other) const {
+    return first_block() == other.first_block() && Turn::get(word) == Turn::get(other.word);
   }
   constexpr ReportWord without_texts() const {
     return ReportWord(word & ~(kTexts | FirstBlock::put(FirstBlock::kMax)));

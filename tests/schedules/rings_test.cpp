@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings that are packed and batches of finished slots that are used again, under every schedule
-// within a bound, and what two sleepers and a beat are promised.
+// within a bound, and what two sleepers, a beat and reports are promised.
 #include <utility>
 #include <vector>
 
@@ -110,6 +110,38 @@ TEST_F(RingSchedules, FS_T01_a_beat_that_was_granted_keeps_the_job) {
   const auto one_waits = [](World& world) { world.put(World::kJanitor, 0, 1); };
   const Part tend = [](World& w, std::uint32_t i) { w.tend(i); };
   explore({"take, beat, finish | tend", one_waits, {take_beat_finish, tend}}, {.preemptions = 3});
+}
+
+/// Several report of one job: what one leaves out stays as another has said it, and no text is left
+/// over.
+TEST_F(RingSchedules, FS_T01_FS_T02_a_report_keeps_what_came_while_it_was_made) {
+  const auto one_runs = [](World& world) {
+    world.put(World::kJanitor, 0, 1);
+    world.take(2), world.say(2);
+  };
+  const Part say = [](World& w, std::uint32_t i) { w.say(i); };
+  const Part keep = [](World& w, std::uint32_t i) { w.keep_checkpoint(i); };
+  const Part keep_and_say = [](World& w, std::uint32_t i) { w.keep_checkpoint(i), w.say(i); };
+  const Part keep_and_say_twice = [](World& w, std::uint32_t i) {
+    w.keep_checkpoint(i), w.say(i), w.say(i);
+  };
+  for (const unsigned kills : {0U, 1U})
+    for (const auto& [name, parts] :
+         {std::pair{"reports: say | checkpoint", std::vector{say, keep}},
+          {"reports: say | checkpoint, say", {say, keep_and_say}},
+          {"reports: say | checkpoint, say twice", {say, keep_and_say_twice}}}) {
+      explore({name, one_runs, parts}, {.preemptions = 2 - kills,
+                                        .kills = kills,
+                                        .most_runs = long_form() ? 400'000ULL : 3'000});
+      if (HasFailure()) return;
+    }
+  // Blocks and turns come again, and who replaced unknown texts outlives it (report.cpp).
+  const Part keep_and_say_on = [](World& w, std::uint32_t i) {
+    w.keep_checkpoint(i);
+    for (int n = 0; n < 3; ++n) w.say(i);
+  };
+  explore({"reports: say | checkpoint, say thrice", one_runs, {say, keep_and_say_on}},
+          {.preemptions = 2, .most_runs = long_form() ? 400'000ULL : 3'000});
 }
 
 TEST_F(RingSchedules, each_job_wakes_a_sleeper_of_its_own) {

@@ -204,7 +204,7 @@ std::string World::verdict() {
       return text + "a full queue took a job; ";
   }
   if (sleeps && depth > woken) text += "a worker sleeps beside a job; ";
-  text += told_text() + rate_text() + names_text();
+  text += told_text() + checkpoint_text() + rate_text() + names_text();
   fire_cron(kJanitor);
   if (ends_workers_) silence();  // one that gave a sign in time has its job still
   end_silent_workers(kJanitor);

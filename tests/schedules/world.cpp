@@ -78,7 +78,7 @@ void World::begin_anew() {
   unique_.clear();
   replaced_ = false;
   revival_ = Revival::kNone;
-  tells_ = workflow_ = false;
+  tells_ = workflow_ = checkpoint_kept_ = false;
   std::fill(std::begin(works_), std::end(works_), false);
   pool_queues_ = 0;
   std::fill(std::begin(asleep_), std::end(asleep_), false);

@@ -88,6 +88,9 @@ class World {
   void leave(std::uint32_t self);  ///< as a handle that is closed
   void fail(std::uint32_t self);
   void beat(std::uint32_t self);  ///< and reports progress
+  /// Of the job that the last fiber holds, a message, or a checkpoint that no later report may lose.
+  void say(std::uint32_t self);
+  void keep_checkpoint(std::uint32_t self);
   void cancel(std::uint32_t self, unsigned job);
   void move(std::uint32_t self, unsigned job, std::uint8_t rank);
   /// Only upwards; the job has no worse a rank from then on.
@@ -256,6 +259,7 @@ class World {
   std::string tenant_bound_text();
   std::string rate_text();
   std::string told_text() const;
+  std::string checkpoint_text() const;
   std::string ring_text() const;
   void let_in(std::uint32_t self, unsigned job);
   std::string turns_text() const;
@@ -297,6 +301,7 @@ class World {
   /// the word it sleeps on, before it looked for work the last time
   std::uint32_t parked_[kLanes] = {};
   bool beaten_[kLanes] = {};  ///< the last beat was granted
+  bool checkpoint_kept_ = false;
   bool serves_[kLanes] = {};  ///< clients
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false, across_ = false;

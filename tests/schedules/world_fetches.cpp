@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "engine/moves/report.hpp"
+#include "engine/moves/report.hpp"
 #include "engine/straight/fetch_batch.hpp"
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
@@ -144,6 +146,31 @@ void World::beat(std::uint32_t self) {
   if (beaten_[self])
     actor(self).report(held_[self].slot, held_[self].word,
                        {.fraction = 0.5, .has_texts = self == 0, .message = "half"}, until);
+}
+
+void World::say(std::uint32_t self) {
+  const engine::Fetched& job = held_[kFibers - 1];
+  std::uint64_t until = 0;
+  actor(self).report(job.slot, job.word, {.fraction = 0.5, .has_texts = true, .message = "half"},
+                     until);
+}
+
+void World::keep_checkpoint(std::uint32_t self) {
+  const engine::Fetched& job = held_[kFibers - 1];
+  std::uint64_t until = 0;
+  if (actor(self).report(job.slot, job.word, {.fraction = 0.5, .checkpoint = "[7]"}, until) ==
+      Outcome::kOk)
+    checkpoint_kept_ = true;
+}
+
+std::string World::checkpoint_text() const {
+  if (!checkpoint_kept_) return "";
+  const std::uint32_t slot = held_[kFibers - 1].slot;
+  const engine::JobRecord& job = store_->job(slot);
+  const auto texts =
+      engine::read_report(segment_, engine::ReportWord(job.signals.load()).first_block(), slot,
+                          job.generation.get(), store_->max_body());
+  return texts && texts->checkpoint == "[7]" ? "" : "a checkpoint was lost; ";
 }
 
 void World::forget_fetches() {

@@ -372,7 +372,7 @@ TEST_F(Reports, that_build_on_texts_of_before_lose_none_that_came_since) {
         if (acted || count++ != at) return;
         acted = true;
         EXPECT_TRUE(s.worker.checkpoint(s.job, R"({"row":7})").ok());
-        for (int i = 0; i < 8 && record.signals.load() != word; ++i)
+        for (int i = 0; i < 32 && record.signals.load() != word; ++i)
           EXPECT_TRUE(s.worker.progress(s.job, 0.3, text_of(2, 300)).ok());
         same_again += record.signals.load() == word ? 1 : 0;
       });
