@@ -203,7 +203,7 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
     const ReportWord next = found.with(parts, attempt, keeps ? found.first_block() : fresh);
     if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;  // 3 PAIR report
     const bool late = job.control.load() != word;
-    // While the attempt runs, what began there when the word changed is nobody else's to free.
+    // While the attempt runs, this lane alone frees what began there when the word changed.
     const std::uint64_t replaced = late ? old_word : word_at(segment_, old);
     ReportTexts unknown;
     if (old != kNoIndex && replaced != built_on) [[unlikely]]

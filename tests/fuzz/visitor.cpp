@@ -157,7 +157,7 @@ void Visitor::act(Input& input) {
 void Visitor::run_from_catalogue(Input& input) {
   const std::vector<test::Operation>& all = test::operations();
   const test::Operation& operation = all[input.number(2) % all.size()];
-  if (*operation.not_in_storms != '\0') return;
+  if (*operation.not_in_storms != '\0') return;  // waits for what no other does here
   try {
     test::Hands hands(segment_);
     operation.prepare(hands);

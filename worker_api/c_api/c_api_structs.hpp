@@ -34,8 +34,8 @@ std::vector<std::string> names_of(const char* const* names, std::size_t count, c
 
 /// A text that shall be JSON of that kind, without the white space around it. Convention 3.
 std::string_view json_text(std::string_view given, json::Kind kind, const char* name);
-/// One that may also be left out, and one of any kind.
 std::string_view any_json_text(std::string_view given, const char* name);
+/// The same of texts that may also be left out.
 inline std::string_view json_text_or_none(std::string_view given, json::Kind kind,
                                           const char* name) {
   return given.empty() ? given : json_text(given, kind, name);

@@ -212,6 +212,20 @@ class History(OnGateway):
         self.assertGreaterEqual(min(last["latency_p50_ms"], last["latency_p99_ms"]), 90_000)
         self.assertLess(told["data"][0]["latency_p50_ms"], 90_000)
         self.assertGreaterEqual(sum(point["dispatched"] for point in self.history("?period=1h").json["data"]), 3)
+        self.call("GET", f"admin/stats/history?queue={self.queue}", headers={"X-OJS-Tenant": "acme"}, expect=422)
+
+    def test_http_history_is_kept_of_so_many_queues(self):
+        with Up() as up:
+            names = [f"of-{number:03}" for number in range(131)]
+            for name in names:
+                up.call("POST", "jobs", {"type": "t", "args": [], "queue": name})
+
+            def told(name):
+                return up.call("GET", "admin/stats/history?queue=" + name).status
+
+            seen = len(up.call("GET", "queues?limit=1000").json["queues"])
+            eventually(lambda: [told(name) for name in names].count(422) == seen - 128)
+            self.assertEqual(sum(told(name) == 200 for name in names), 131 - (seen - 128))
 
 
 class Access(unittest.TestCase):

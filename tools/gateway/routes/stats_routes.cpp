@@ -42,6 +42,8 @@ Reply history(Desk& desk, const Request& request) {
     span.until_ms = time_of(now, *until, "until");
   if (span.since_ms > span.until_ms) throw invalid_request("since is after until", "since");
   if (!span.queue.empty() && !desk.observer.queue(span.queue)) throw not_found("queue", span.queue);
+  if (!span.queue.empty() && !request.header("x-ojs-tenant").empty())
+    throw unsupported("the past of a queue is that of all tenants");
   const std::optional<std::string> told = desk.hall.stats().history(span);
   if (!told)
     throw unsupported("the past of " + std::to_string(StatsLog::kMostQueues) +
