@@ -176,8 +176,8 @@ class Askers {
   std::thread thread_;
 };
 
-/// Lives of native jobs in one thread on a core of its own, which the other core's gateway and those
-/// who ask it leave alone: what they share is the segment.
+/// Lives of native jobs in one thread on a core of its own, which the other core's gateway and
+/// those who ask it leave alone: what they share is the segment.
 void native(benchmark::State& state, bool asked) {
   GatewayServer server;
   std::optional<Askers> askers;

@@ -29,7 +29,8 @@ struct LoadResult {
 };
 
 /// Sends so many requests, a multiple of the connections, over a connection for each dialogue, each
-/// as many. `per_second`: when they are due; 0: as fast as the answers come. Throws when a connection or an answer fails.
+/// as many. `per_second`: when they are due; 0: as fast as the answers come. Throws when a
+/// connection or an answer fails.
 LoadResult drive(std::uint16_t port, Dialogues& dialogues, std::uint64_t requests,
                  double per_second = 0);
 

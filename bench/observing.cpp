@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What it costs a job that a monitor may look, in one thread: laps with and without, by turns, and
-// the median of the differences of neighbours. Waits and runs are always counted and transitions always
-// recorded, so there a lap does it once more for each job. Events are told or not.
+// the median of the differences of neighbours. Waits and runs are always counted and transitions
+// always recorded, so there a lap does it once more for each job. Events are told or not.
 #include <algorithm>
 #include <functional>
 

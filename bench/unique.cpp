@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an enqueue of a unique job costs, in one thread: laps of plain ones and of unique ones, by
-// turns, and the median of the ratios of neighbours. Keys are ready before: what their SHA-256 takes
-// is a figure of its own. What was enqueued is worked off between laps, untimed.
+// turns, and the median of the ratios of neighbours. Keys are ready before: what their SHA-256
+// takes is a figure of its own. What was enqueued is worked off between laps, untimed.
 #include <algorithm>
 #include <string>
 #include <vector>

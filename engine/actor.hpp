@@ -14,8 +14,8 @@ class Workflows;  // workflows.hpp
 class Crons;      // crons.hpp
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
-/// operation leaves, wherever it is killed, a state that a Repairer brings to "happened" or "did not
-/// happen".
+/// operation leaves, wherever it is killed, a state that a Repairer brings to "happened" or "did
+/// not happen".
 class Actor : protected KnownNames {
  public:
   Actor(Store& store, std::uint32_t lane);

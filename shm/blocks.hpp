@@ -29,7 +29,8 @@ class Blocks {
   }
   /// Of a text that several lanes may write at once, because none of them holds the slot: the word
   /// names its maker as well, and which of the maker's texts it is.
-  ///   63 set when used  62 set  61..38 slot  37..28 maker's lane  27..14 turn  13..0 generation's low bits
+  ///   63 set when used  62 set  61..38 slot  37..28 maker's lane  27..14 turn
+  ///   13..0 generation's low bits
   static constexpr std::uint64_t made_word(std::uint32_t slot, std::uint32_t generation,
                                            std::uint32_t lane, std::uint32_t turn) {
     return 3ULL << 62 | Field<38, 24>::put(slot) | MakerBits::put(lane) | Field<14, 14>::put(turn) |

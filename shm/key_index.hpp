@@ -8,26 +8,28 @@
 
 namespace ojs_shm::shm {
 
-/// Insert-if-absent from a 128-bit key to a slot. A key has a window of eight cache lines. The first
-/// word of a line counts the entries beyond that line in all windows that contain it, so that nearly
-/// every walk ends in its first line; the other seven words are cells. A cell is
+/// Insert-if-absent from a 128-bit key to a slot. A key has a window of eight cache lines. The
+/// first word of a line counts the entries beyond that line in all windows that contain it, so that
+/// nearly every walk ends in its first line; the other seven words are cells. A cell is
 ///   63..62 0 empty, 2 an entry   61..38 slot   37..0 fingerprint
-/// and is only a claim: the slot says whether it carries the key. An entry whose slot does not carry
-/// its key is a stray and may be replaced. An inserter that dies leaves an entry of its slot; the
-/// repair that frees the slot removes it.
+/// and is only a claim: the slot says whether it carries the key. An entry whose slot does not
+/// carry its key is a stray and may be replaced. An inserter that dies leaves an entry of its slot;
+/// the repair that frees the slot removes it.
 ///
-/// Inserting: 1. put an entry, by one cas; 2. look at the whole window. 2a. A slot that has the same
-/// key keeps the inserter out: it takes its entry away. 2b. A slot with the same key that is still
-/// being filled belongs to a rival inserter. Of two rivals the later one sees the earlier, or each
-/// sees the other. To a rival in a lower cell the inserter gives way: it takes its entry away, and
-/// tries again when the rival is done. 2c. A rival in a higher cell either has the key already or is
-/// about to give way: the inserter waits until the rival has done one or the other, and looks again.
+/// Inserting: 1. put an entry, by one cas; 2. look at the whole window. 2a. A slot that has the
+/// same key keeps the inserter out: it takes its entry away. 2b. A slot with the same key that is
+/// still being filled belongs to a rival inserter. Of two rivals the later one sees the earlier, or
+/// each sees the other. To a rival in a lower cell the inserter gives way: it takes its entry away,
+/// and tries again when the rival is done. 2c. A rival in a higher cell either has the key already
+/// or is about to give way: the inserter waits until the rival has done one or the other, and looks
+/// again.
 /// 3. Nothing is in the way: the inserter has the key until it publishes the slot.
 ///
 /// A line's count goes up before an entry is put beyond the line, and down after that entry was
 /// taken, by the process whose cas took it. So the count is never too small: an inserter that put
 /// its entry into the line and then finds the count zero is seen by every inserter that later puts
-/// an entry beyond the line. A death leaves the count too large, which costs each walk one line more.
+/// an entry beyond the line. A death leaves the count too large, which costs each walk one line
+/// more.
 class KeyIndex {
  public:
   /// What a slot means to an inserter of the key.
@@ -71,11 +73,11 @@ class KeyIndex {
   /// For a slot that had the key before and gets it back: makes sure that it has an entry.
   /// kDuplicate: another slot keeps it out, or a rival inserts the key; this call gives way to it.
   Insert stand(std::uint64_t hash, std::uint32_t slot, const Carries& carries);
-  /// Removes every entry of the key for this slot, which the caller holds: also an entry that a dead
-  /// inserter left.
+  /// Removes every entry of the key for this slot, which the caller holds: also an entry that a
+  /// dead inserter left.
   void remove(std::uint64_t hash, std::uint32_t slot);
-  /// An entry whose slot does not carry its key. No death leaves one, for entries are removed before
-  /// their slot is given up.
+  /// An entry whose slot does not carry its key. No death leaves one, for entries are removed
+  /// before their slot is given up.
   struct Stray {
     std::uint32_t cell, slot;
     std::uint64_t entry;

@@ -50,8 +50,9 @@ struct Geometry {
   bool operator==(const Geometry&) const = default;
 };
 
-// 0 magic  8 format  12 -  16 fingerprint  24 size  32 geometry(40)  72 salt  80 boot(2)  96 made at  104 ready
-// 112 supervisor  116 broker | 128 doorbell, sleeping  160 counters | 256 completions
+// 0 magic  8 format  12 -  16 fingerprint  24 size  32 geometry(40)  72 salt  80 boot(2)
+// 96 made at  104 ready  112 supervisor  116 broker | 128 doorbell, sleeping
+// 160 counters | 256 completions
 struct Header {
   std::uint64_t magic;
   std::uint32_t format;
@@ -87,8 +88,8 @@ struct Header {
 };
 
 /// One attached process. The record at index i belongs to the holder of byte kProcessByte + i of
-/// the lock file; a process that locks the byte holds the proof that the owner is dead. Written only
-/// under that lock.
+/// the lock file; a process that locks the byte holds the proof that the owner is dead. Written
+/// only under that lock.
 struct alignas(64) ProcessRecord {
   Half live;  ///< 0 free, 1 attached
   Half pid;   ///< in its own pid namespace, for people
@@ -119,7 +120,8 @@ struct alignas(64) Slot {
   std::uint64_t body[kSlotBytes / 8 - 1];
 };
 
-/// head and tail: 63..40 chunk  39..36 cell 0..14  35..0 incarnation of the chunk. Consumers write head, producers tail.
+/// head and tail: 63..40 chunk  39..36 cell 0..14  35..0 incarnation of the chunk. Consumers write
+/// head, producers tail.
 struct alignas(128) RingEnds {
   Word head;
   Half claimed;  ///< lane + 1 while it is being made; kNoIndex once it is named in a set
@@ -127,7 +129,8 @@ struct alignas(128) RingEnds {
   alignas(128) Word tail;
 };
 
-/// next: a link (as a hint: chunk, incarnation) or empty. control: 63..60 state  49..36 owner  35..0 incarnation.
+/// next: a link (as a hint: chunk, incarnation) or empty. control: 63..60 state  49..36 owner
+/// 35..0 incarnation.
 struct alignas(128) Chunk {
   Word next;
   Word control;

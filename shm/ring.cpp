@@ -121,7 +121,8 @@ std::uint32_t Rings::make_unindexed() {
 [[gnu::noinline]] bool Rings::push_slowly(RingEnds& ring, Hint hint, RingSet* set,
                                           unsigned number) {
   std::uint32_t fresh = kNoIndex;
-  // 1. tail names an empty cell: fill it.   2. it is filled: help tail on.   3. it is closed: open the ring first.
+  // 1. tail names an empty cell: fill it.   2. it is filled: help tail on.
+  // 3. it is closed: open the ring first.
   // 4. another incarnation: tail was stale. 5. no cell left: link a chunk that already carries the
   //    hint.
   // Each failure is another lane's success, so that thousands of them in a row mean a damaged

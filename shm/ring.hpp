@@ -32,7 +32,8 @@ struct Hint {
   using IndexBits = Field<39, 24>;
   using TagBits = Field<3, 36>;
   using KindBits = Field<0, 3>;
-  /// 0 first the state, then the hint  1 first the hint  2, 3 the same of a hint that leads to a line of jobs
+  /// 0 first the state, then the hint  1 first the hint
+  /// 2, 3 the same of a hint that leads to a line of jobs
   enum Kind : unsigned { kStateFirst = 0, kHintFirst = 1, kLine = 2, kLineFirst = 3 };
 
   constexpr explicit Hint(std::uint64_t w) : word(w) {}
@@ -200,8 +201,8 @@ class Rings {
     }
     seen = peek_at(*seen.ends);
   }
-  /// Moves head past a hint that is dead or taken, or past several in a row. Failure means that another
-  /// lane did it before.
+  /// Moves head past a hint that is dead or taken, or past several in a row. Failure means that
+  /// another lane did it before.
   OJS_SHM_INLINE static void retire(const Peeked& peeked, unsigned hints = 1) {
     peeked.ends->head.cas_once(peeked.head, Place(peeked.head).next(hints).word, Point::kHeadMoved);
   }
@@ -276,8 +277,8 @@ class Rings {
       const std::function<void(std::uint32_t chunk, unsigned cell, std::uint64_t value)>& visit);
   /// The incarnation of each chunk that says it is linked, ~0 for every other chunk.
   std::vector<std::uint64_t> linked_chunks() const;
-  /// Frees the chunks that are in no ring. The rings are listed after the chunks: a lane that links a
-  /// chunk has named its ring before, so a ring made meanwhile loses none. Returns how many.
+  /// Frees the chunks that are in no ring. The rings are listed after the chunks: a lane that links
+  /// a chunk has named its ring before, so a ring made meanwhile loses none. Returns how many.
   std::uint32_t collect_leaks(std::vector<std::uint64_t> linked, const std::vector<RingSet*>& sets,
                               const std::vector<std::uint32_t>& roots);
   /// Whether a splice of this lane has left some since it collected them last.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread that lives so many jobs by one way through the public API, from enqueue to ack or their
-// enqueue alone, and nothing else. ./dev cost runs it under callgrind twice, with a few jobs and with many: the
-// difference of what the function of the way took is what jobs cost, without the start and without
-// the keeper's thread.
+// One thread that lives so many jobs by one way through the public API, from enqueue to ack or
+// their enqueue alone, and nothing else. ./dev cost runs it under callgrind twice, with a few jobs
+// and with many: the difference of what the function of the way took is what jobs cost, without the
+// start and without the keeper's thread.
 
 #include <ojs_shm/ojs_shm.h>
 #include <unistd.h>
@@ -198,7 +198,7 @@ JobSpec spec_of(std::size_t i) {
     ojs_shm_close(handle);
 }
 
-// ---- enqueues alone, of jobs that differ in their args -------------------------------------------
+// ---- enqueues alone, of jobs that differ in their args ------------------------------------------
 
 /// Jobs, and keys of them: ready before a way begins.
 struct Ready {

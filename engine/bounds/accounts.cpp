@@ -15,10 +15,10 @@
 // finds the intent puts back those with the lane's present stamp.
 //
 // A job that counts carries a mark with its account. A lane that takes it out of what the bounds
-// count gives the charge back: 1. the mark says so; 2. the tally. An account goes to another tenant when
-// nothing counts in it: 1. its `reserved` is closed, so that no lane can charge it; 2. its key; 3.
-// `reserved` is opened with the first charge, so that no cas which began before 1 can succeed. One
-// lane at a time does that, else a tenant could get two.
+// count gives the charge back: 1. the mark says so; 2. the tally. An account goes to another tenant
+// when nothing counts in it: 1. its `reserved` is closed, so that no lane can charge it; 2. its
+// key; 3. `reserved` is opened with the first charge, so that no cas which began before 1 can
+// succeed. One lane at a time does that, else a tenant could get two.
 
 namespace ojs_shm::engine {
 
@@ -268,8 +268,8 @@ bool TenantAccounts::mark_waiting(std::uint32_t slot, std::uint32_t q) {
   return false;
 }
 
-/// Takes this lane's own mark back. False when the charge stands: the lane that has the job has given
-/// it back meanwhile. A mark that was written over, with another job in the slot, is gone.
+/// Takes this lane's own mark back. False when the charge stands: the lane that has the job has
+/// given it back meanwhile. A mark that was written over, with another job in the slot, is gone.
 bool TenantAccounts::take_back_mark(JobRecord& job, AccountMark mark, std::uint32_t found) {
   std::uint32_t word = mark.word;
   while (word == mark.word)

@@ -47,8 +47,8 @@ struct AccountTally {
 static_assert(sizeof(AccountTally) == 40);
 
 /// JobRecord::account: what stands for a waiting job's charge.
-///   31..15 low bits of the job's generation  14 brought in while it waited  13 given back  12..0 account + 1; 0: the job
-///   does not count for its tenant
+///   31..15 low bits of the job's generation  14 brought in while it waited  13 given back
+///   12..0 account + 1; 0: the job does not count for its tenant
 struct AccountMark {
   std::uint32_t word = 0;
   static constexpr std::uint32_t kBroughtIn = 1U << 14, kGivenBack = 1U << 13,
@@ -76,8 +76,9 @@ struct AccountMark {
   }
 };
 
-/// EngineHeader::marking: 63..40 slot  39..8 generation of a waiting job that is being brought into an account  1 the mark
-/// stands: the lane that gives the charge back says so first  0 on.
+/// EngineHeader::marking: 63..40 slot
+/// 39..8 generation of a waiting job that is being brought into an account
+/// 1 the mark stands: the lane that gives the charge back says so first  0 on.
 struct Marking {
   std::uint64_t word = 0;
   static constexpr std::uint64_t kOn = 1, kStands = 2;

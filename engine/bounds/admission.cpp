@@ -67,8 +67,8 @@ Outcome Room::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::
   return Outcome::kOk;
 }
 
-/// By what is known of the other sums, which seems more than it is as time goes on: then the general
-/// way reads them again.
+/// By what is known of the other sums, which seems more than it is as time goes on: then the
+/// general way reads them again.
 bool Room::admit_far(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
                      std::uint64_t cost) {
   const DepthCache& known = depth_cache_[q];

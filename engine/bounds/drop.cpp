@@ -15,7 +15,8 @@
 // needed does the new job reserve its credit; and when the new jobs are committed, the same store
 // commits their victims: from then on a repair ends what is left of them. In between the queue is
 // charged with both. No lane takes that for a full queue, for a lane that finds it full comes here,
-// and one lane at a time drops. Jobs that the new ones replace make room as well, and are no victims.
+// and one lane at a time drops. Jobs that the new ones replace make room as well, and are no
+// victims.
 
 namespace ojs_shm::engine {
 

@@ -68,9 +68,9 @@ std::uint32_t Room::first_waiting(QueueRecord& queue) {
   return kNoIndex;
 }
 
-/// The ticket whose turn it is, where tenants are bounded: the first whose tenant has room. A ticket
-/// that waits for its tenant's room holds up only later tickets of that tenant. `first` has waited
-/// longest. `passable`: no earlier ticket waits for a tenant of the present enqueue.
+/// The ticket whose turn it is, where tenants are bounded: the first whose tenant has room. A
+/// ticket that waits for its tenant's room holds up only later tickets of that tenant. `first` has
+/// waited longest. `passable`: no earlier ticket waits for a tenant of the present enqueue.
 std::uint32_t Room::whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable) {
   passable = true;
   if (first == kNoIndex || (queue.flags.load() & kTenants) == 0) return first;

@@ -31,8 +31,8 @@ class Room : protected LimitGate {
   // ---- being let in (admission.cpp)
   Outcome admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
                 std::uint64_t cost);
-  /// admit() of a queue that is far from full, and where no producer ever waits: the charge is that of
-  /// an enqueue that goes on. False: nothing has happened.
+  /// admit() of a queue that is far from full, and where no producer ever waits: the charge is that
+  /// of an enqueue that goes on. False: nothing has happened.
   bool admit_far(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
                  std::uint64_t cost);
   Outcome admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,

@@ -46,7 +46,8 @@ bool Crons::is_unfinished(JobId id) const {
   return slot != kNoIndex && !is_finished(Control(store_.job(slot).control.load()).state());
 }
 
-/// The cron's next time stands in `facts` already; `due` is the one that came. This lane has the seat.
+/// The cron's next time stands in `facts` already; `due` is the one that came. This lane has the
+/// seat.
 Outcome Crons::run(std::uint32_t at, CronFacts facts, std::uint64_t due, JobId& id,
                    std::uint32_t& queue) {
   const std::uint64_t now = store_.now_ms();

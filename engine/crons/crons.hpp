@@ -24,9 +24,9 @@ struct NewCron {
 /// What one lane does with crons (crons.cpp, cron_fire.cpp).
 ///
 /// A record changes in the hands of the lane that has the seat. The lane first writes down what the
-/// record shall be, and one store commits it: the change's own word, or the commit of the batch that
-/// enqueues the cron's job. Before that store a death leaves all as it was; after it the repair does
-/// the rest, which may be done any number of times.
+/// record shall be, and one store commits it: the change's own word, or the commit of the batch
+/// that enqueues the cron's job. Before that store a death leaves all as it was; after it the
+/// repair does the rest, which may be done any number of times.
 ///
 /// The engine knows no calendar: the caller says when a cron fires next.
 class Crons {

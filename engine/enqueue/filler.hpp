@@ -9,8 +9,8 @@ namespace ojs_shm::engine {
 
 struct PastJob;  // restore.hpp
 
-/// How a lane brings a job into its slot and into its place: a new one, one that has lived elsewhere,
-/// and one that was lost and comes back.
+/// How a lane brings a job into its slot and into its place: a new one, one that has lived
+/// elsewhere, and one that was lost and comes back.
 class Filler : protected UniqueKeys {
  protected:
   using UniqueKeys::UniqueKeys;

@@ -7,12 +7,12 @@
 #include "engine/workflows/workflows.hpp"
 
 // A batch over several queues comes into being by one store, as a workflow does. 1. All of it is
-// filled in private, and has its keys: a death frees it. 2. Each queue is charged for its share, and
-// the intent that says so is then exchanged for the share's slots: they are moving in this lane's
-// hands, each with the mark of an unborn job, and a death takes their charges back one by one. 3.
-// The store that commits: the lane's counter kSpread. 4. The jobs are published, victims dropped,
-// rivals replaced; a death leaves that to the repair, for which each job says what it is: unborn,
-// a rival, or else a victim.
+// filled in private, and has its keys: a death frees it. 2. Each queue is charged for its share,
+// and the intent that says so is then exchanged for the share's slots: they are moving in this
+// lane's hands, each with the mark of an unborn job, and a death takes their charges back one by
+// one. 3. The store that commits: the lane's counter kSpread. 4. The jobs are published, victims
+// dropped, rivals replaced; a death leaves that to the repair, for which each job says what it is:
+// unborn, a rival, or else a victim.
 
 namespace ojs_shm::engine {
 

@@ -74,10 +74,10 @@ bool Search::sees_work(std::uint32_t q) {
 }
 
 /// After a fetch found nothing: 1. announce it; 2. look, with all that a fetch does; 3. say that
-/// the queue is quiet, unless anything in the word has moved. A lane that makes a job available after
-/// our look finds the announcement, or what we say then, and takes it back; the look sees a job that
-/// was made available before. A queue that is shut is left alone: others may see it. Returns whether
-/// it may have a job.
+/// the queue is quiet, unless anything in the word has moved. A lane that makes a job available
+/// after our look finds the announcement, or what we say then, and takes it back; the look sees a
+/// job that was made available before. A queue that is shut is left alone: others may see it.
+/// Returns whether it may have a job.
 [[gnu::noinline]] bool Search::settle_quiet(std::uint32_t q) {
   Word& word = store_.busy_word(q);
   std::uint64_t found = word.load_seq_cst();

@@ -16,7 +16,8 @@ namespace ojs_shm::engine {
 /// Under which all handles know these queues with these weights: what SharedTurn::Of holds.
 std::uint64_t key_of_shares(std::span<const std::string> queues,
                             std::span<const std::uint32_t> weights);
-/// The word of the segment that holds the turn of those shares; null when its place is taken by others.
+/// The word of the segment that holds the turn of those shares; null when its place is taken by
+/// others.
 Word* shared_turn(const Store& store, std::uint64_t key);
 
 /// Whose turn it is among parties with weights. A party that has nothing when its turn comes is
@@ -24,8 +25,8 @@ Word* shared_turn(const Store& store, std::uint64_t key);
 /// never passed over, so while it has, at most W - weight others are served between two of its
 /// services (W: the reduced weights' sum).
 ///
-/// The turn may stand in the segment, so that this holds over all handles that ask for the same. It is
-/// taken before its party is served: a death costs a turn.
+/// The turn may stand in the segment, so that this holds over all handles that ask for the same. It
+/// is taken before its party is served: a death costs a turn.
 class Turns {
  public:
   explicit Turns(std::span<const std::uint32_t> weights) : Turns(weights, nullptr, 1) {}

@@ -67,8 +67,9 @@ struct ThrottleRule {
 };
 constexpr std::uint32_t kMostThrottle = 0xFFFF;
 
-/// config: 63..32 version, moves with every change of the settings  6, 5 it stands on a tenant, a type, for
-/// ever  4..3 OnLimit  2 set by an operator, so jobs do not change it
+/// config: 63..32 version, moves with every change of the settings
+/// 6, 5 it stands on a tenant, a type, for ever  4..3 OnLimit
+/// 2 set by an operator, so jobs do not change it
 constexpr std::uint64_t kLimitOfTenant = 64, kLimitOfType = 32, kLimitSetByOperator = 4,
                         kLimitVersion = 1ULL << 32;
 constexpr OnLimit on_limit_of(std::uint64_t config) {
@@ -128,8 +129,9 @@ constexpr std::uint32_t limit_keys_for(std::uint32_t slots) {
 }
 constexpr std::uint32_t lots_for(std::uint32_t slots) { return std::clamp(slots / 400, 4U, 1024U); }
 
-/// JobRecord::limits: 15..0 the job's own key plus one  31..16 while it waits: its lot plus one, while it is held: the key
-/// of the worker that took it plus one.
+/// JobRecord::limits: 15..0 the job's own key plus one
+/// 31..16 while it waits: its lot plus one, while it is held: the key of the worker that took it
+/// plus one.
 constexpr std::uint32_t own_limit(std::uint32_t limits) { return (limits & 0xFFFF) - 1; }
 constexpr std::uint32_t second_limit(std::uint32_t limits) { return (limits >> 16) - 1; }
 constexpr std::uint32_t with_second(std::uint32_t limits, std::uint32_t second) {

@@ -21,7 +21,8 @@ class LimitSetter {
   Outcome clear(std::string_view name);
   /// Of a job that brings its limit.
   Outcome bring(std::string_view name, const LimitSettings& settings, std::uint32_t& key);
-  /// Called by the supervisor: takes back what has ended. When the next one ends, Unix ms; 0: none does.
+  /// Called by the supervisor: takes back what has ended. When the next one ends, Unix ms; 0: none
+  /// does.
   std::uint64_t end_overrides(std::uint64_t now);
   /// What workers of the pool have in hand when it gets a limit. False when another lane is setting
   /// limits.

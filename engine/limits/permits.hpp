@@ -19,7 +19,8 @@ using shm::Word;
 
 class Store;
 
-/// 63..40 slot + 1, 0: free  39..16 low bits of the generation  15 adopted  14..0 uses, so that two holds of one job differ
+/// 63..40 slot + 1, 0: free  39..16 low bits of the generation  15 adopted
+/// 14..0 uses, so that two holds of one job differ
 struct Permit {
   std::uint64_t word = 0;
   using SlotBits = shm::Field<40, 24>;
@@ -36,8 +37,8 @@ struct Permit {
   constexpr std::uint32_t generation() const {
     return static_cast<std::uint32_t>(GenerationBits::get(word));
   }
-  /// Taken for a job by the lane that set the limit. It goes when the job's worker has taken a permit
-  /// of its own, and may outlast the hold.
+  /// Taken for a job by the lane that set the limit. It goes when the job's worker has taken a
+  /// permit of its own, and may outlast the hold.
   constexpr bool is_adopted() const { return AdoptedBit::get(word) != 0; }
   constexpr Permit adopted() const { return Permit(word | AdoptedBit::put(1)); }
   constexpr bool names(Permit other) const { return ((word ^ other.word) >> 16) == 0; }

@@ -9,9 +9,9 @@ namespace ojs_shm::engine {
 
 class Store;
 
-/// How fast jobs of a key may begin: windows, fixed or sliding, and an even pace; and whether any may
-/// begin, for a job can report that the key is to be closed for a while. Each beginning is one cas,
-/// so that no schedule lets more through. A lane that dies right after its cas has spent a
+/// How fast jobs of a key may begin: windows, fixed or sliding, and an even pace; and whether any
+/// may begin, for a job can report that the key is to be closed for a while. Each beginning is one
+/// cas, so that no schedule lets more through. A lane that dies right after its cas has spent a
 /// beginning, and time brings it back. Thread-safe; a view.
 class Rates {
  public:

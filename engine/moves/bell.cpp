@@ -80,8 +80,8 @@ void Bell::call(std::uint32_t owner) const {
   wake_every(store_.header().listeners);
 }
 
-/// The flag goes first: a lane that lies down meanwhile sets it again. Should this one die in between,
-/// its repair wakes them.
+/// The flag goes first: a lane that lies down meanwhile sets it again. Should this one die in
+/// between, its repair wakes them.
 [[gnu::noinline]] void Bell::ring_listeners() const {
   store_.header().telling.fetch_and(~kListened, Point::kWaiterCleared);
   wake_every(store_.header().listeners);

@@ -14,8 +14,8 @@ class Bell {
   explicit Bell(const Store& store) : store_(store) {}
 
   // ---- workers
-  /// Says that the queue may have a job, and wakes one worker that sleeps for a job of it. False: none
-  /// sleeps.
+  /// Says that the queue may have a job, and wakes one worker that sleeps for a job of it. False:
+  /// none sleeps.
   bool wake_one(QueueRecord& queue) const { return wake_one(queue, store_.number_of(queue)); }
   bool wake_one(QueueRecord& queue, std::uint32_t number) const;
   void wake_all(QueueRecord& queue) const;

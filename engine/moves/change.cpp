@@ -152,8 +152,8 @@ Outcome Changer::drop_dead(JobId id, JobState& found) {
   return outcome;
 }
 
-/// Ends what is kept of a job that is over, whatever way it went. Not while its workflow runs, which
-/// asks for results.
+/// Ends what is kept of a job that is over, whatever way it went. Not while its workflow runs,
+/// which asks for results.
 Outcome Changer::drop(JobId id, JobState& found) {
   const std::uint32_t slot = find_job(store_, id);
   if (slot == kNoIndex) return Outcome::kNotFound;

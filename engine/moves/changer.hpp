@@ -33,7 +33,8 @@ class Changer : protected Holder {
   Outcome drop_dead(JobId id, JobState& found);
   Outcome drop(JobId id, JobState& found);        ///< what is kept of a job that is over
   bool prune(std::uint32_t slot, Control found);  ///< a dead letter that still is as it was found
-  /// Takes a job that was lost into this lane's hands. One that `which` does not name stays as it was.
+  /// Takes a job that was lost into this lane's hands. One that `which` does not name stays as it
+  /// was.
   Outcome seize_lost(Event event, Lost which, JobId id, std::uint32_t& slot, Control& held,
                      JobState& found);
   /// Of a job that this lane holds under an intent that says what it was before.

@@ -11,8 +11,8 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-/// The supervisor must know of a lease shorter than any before, for it looks at leases only as often
-/// as needed.
+/// The supervisor must know of a lease shorter than any before, for it looks at leases only as
+/// often as needed.
 void Holder::note_lease(std::uint64_t lease_ms, std::uint64_t now) {
   shm::Header& header = segment_.header();
   std::uint64_t shortest = header.shortest_lease_ms.load_relaxed();  // relaxed: it only ever falls

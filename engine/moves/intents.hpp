@@ -73,8 +73,8 @@ class Intents {
     return self_.intent_data[place_of<kOp, kTally>()];
   }
 
-  // ---- the target: the state before, below 16, and a death undoes; or the control word that is all
-  // that is left to be stored, and a death finishes
+  // ---- the target: the state before, below 16, and a death undoes; or the control word that is
+  // all that is left to be stored, and a death finishes
   void intend_undo() { self_.intent_data[kTarget].set(0, shm::Point::kIntentSet); }
   void intend_back_to(unsigned state) {
     self_.intent_data[kTarget].set(state, shm::Point::kIntentSet);
@@ -96,7 +96,8 @@ class Intents {
   void intend_no_attempt() { self_.intent_data[kAttempt].set(0, shm::Point::kIntentSet); }
   std::uint64_t attempt_before() const { return self_.intent_data[kAttempt].get(); }
 
-  // ---- of several fetches or acks that are committed: which slot is at hand, and its attempt before
+  // ---- of several fetches or acks that are committed: which slot is at hand, and its attempt
+  // before
   struct AtHand {
     std::uint64_t word;
     constexpr bool is(std::uint32_t slot) const { return word >> 16 == slot + std::uint64_t{1}; }

@@ -177,8 +177,8 @@ void Mover::finish(std::uint32_t slot, JobRecord& job, Control held) {
   intend_nothing();
 }
 
-/// Puts the slot of a job that has ended where it is used again, at once or when new ones of its key
-/// no longer mind it.
+/// Puts the slot of a job that has ended where it is used again, at once or when new ones of its
+/// key no longer mind it.
 void Mover::list_ended(std::uint32_t slot, Control settled, const Kept& kept) {
   if (kept.until == 0) [[likely]]
     slots_.list(slot, settled);

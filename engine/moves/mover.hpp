@@ -28,7 +28,8 @@ class Mover : protected TenantAccounts {
   ~Mover() = default;
 
   // ---- holding
-  /// Takes a slot that was seen as `before`. False: it has changed, or the event cannot happen to it.
+  /// Takes a slot that was seen as `before`. False: it has changed, or the event cannot happen to
+  /// it.
   bool hold(Event event, std::uint32_t slot, Control before, Control& held);
   /// Of a job that this lane has claimed and that will not begin.
   Control hold_claimed(std::uint32_t slot, Control claimed);

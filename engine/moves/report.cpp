@@ -18,12 +18,12 @@
 //   4. it frees the texts before.
 //
 // What the report leaves out, 2. takes from the texts before; when others took their place until 3,
-// the lane begins again. `signals` counts such changes, but may come to be as it was: what tells texts
-// apart for certain is the word of their blocks, of which each has its own. So only after 3. it is sure
-// which texts were replaced. If they are not those that 2. knew, the lane reports once more, with what
-// it finds in them. One gap is left: four changes between the last look at that word and 3., by a lane
-// that dies before it has reported again. Then a checkpoint among the four is lost, and the blocks of
-// the last stay taken until they are mended.
+// the lane begins again. `signals` counts such changes, but may come to be as it was: what tells
+// texts apart for certain is the word of their blocks, of which each has its own. So only after 3.
+// it is sure which texts were replaced. If they are not those that 2. knew, the lane reports once
+// more, with what it finds in them. One gap is left: four changes between the last look at that
+// word and 3., by a lane that dies before it has reported again. Then a checkpoint among the four
+// is lost, and the blocks of the last stay taken until they are mended.
 //
 // A lane that dies between 2 and 3 leaves blocks that stand in no text, between 3 and 4 the texts
 // before: end_report() frees either. A job that ends between the lane's look and 3 may have a late
@@ -53,8 +53,8 @@ std::uint64_t word_at(const shm::Segment& segment, std::uint32_t first_block) {
   return first_block < segment.geometry().blocks ? segment.block_word(first_block).load() : 0;
 }
 
-/// Takes what the report leaves out from texts that it has replaced without knowing them; `same`: they
-/// are of its attempt. False: that is nothing. The report points into the texts then.
+/// Takes what the report leaves out from texts that it has replaced without knowing them; `same`:
+/// they are of its attempt. False: that is nothing. The report points into the texts then.
 bool takes_over(Report& report, const ReportTexts& unknown, bool same) {
   const bool checkpoint = report.checkpoint.empty() && !unknown.checkpoint.empty();
   const bool texts = !report.has_texts && same && unknown.at_ms != 0;
@@ -229,8 +229,8 @@ void Holder::withdraw_report(JobRecord& job) {
 }
 
 /// Frees what this lane's report of the job left, which its intent names: after its death, or when
-/// it came too late. A report of an attempt that has ended is taken back, all but its checkpoint; one
-/// of the slot's next job is taken back whole.
+/// it came too late. A report of an attempt that has ended is taken back, all but its checkpoint;
+/// one of the slot's next job is taken back whole.
 void Holder::end_report(std::uint32_t slot, bool late) {
   JobRecord& job = store_.job(slot);
   const std::uint64_t blocks = self_.intent_data[ReportIntent::kOwnWord].get(),

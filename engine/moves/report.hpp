@@ -30,10 +30,11 @@ struct ReportTexts {
   bool empty() const { return at_ms == 0 && checkpoint.empty(); }
 };
 
-/// What a report leaves in JobRecord::signals. All of it changes by one cas, so that a reader sees a
-/// fraction with the texts that were reported with it.
-///   15..0 the fraction in 1/10,000 plus one (0: none)  22 it has texts  31..23 the attempt that reported
-///   61..32 first block of the texts  63..62 counts their changes, for blocks come again
+/// What a report leaves in JobRecord::signals. All of it changes by one cas, so that a reader sees
+/// a fraction with the texts that were reported with it.
+///   15..0 the fraction in 1/10,000 plus one (0: none)  22 it has texts
+///   31..23 the attempt that reported  61..32 first block of the texts
+///   63..62 counts their changes, for blocks come again
 /// A report belongs to one attempt. The next one begins without, though the texts keep their blocks
 /// until it reports or the slot is used again; a checkpoint goes over from each text to the next.
 struct ReportWord {
@@ -51,7 +52,8 @@ struct ReportWord {
   static constexpr std::uint64_t mark_of(std::uint16_t attempt) {
     return 1 + attempt % Attempt::kMax;
   }
-  /// Of a fraction from 0 to 1, to the nearest of them: what was read and is said again is the same.
+  /// Of a fraction from 0 to 1, to the nearest of them: what was read and is said again is the
+  /// same.
   static constexpr std::uint64_t parts_of(double fraction) {
     return static_cast<std::uint64_t>(std::clamp(fraction, 0.0, 1.0) * 10'000 + 0.5) + 1;
   }

@@ -162,8 +162,8 @@ bool SlotPool::end(std::uint32_t slot, Control found) {
   return true;
 }
 
-/// Twice as many batches are looked through as such jobs fill, which keeps the ring as short as twice
-/// what is there.
+/// Twice as many batches are looked through as such jobs fill, which keeps the ring as short as
+/// twice what is there.
 [[gnu::noinline]] bool SlotPool::drop(std::uint32_t slot, Control found) {
   if (!end(slot, found)) return false;
   if (++dropped_ % (shm::kCellsPerChunk / 2) == 0) compact();

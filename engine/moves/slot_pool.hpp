@@ -22,13 +22,13 @@ class SlotPool {
   SlotPool(const Store& store, shm::Rings& rings, std::uint32_t lane);
 
   // ---- a new job
-  /// A slot in this lane's hands; its control word, with that ring, into `filling`. kNoIndex: each slot
-  /// has a job.
+  /// A slot in this lane's hands; its control word, with that ring, into `filling`. kNoIndex: each
+  /// slot has a job.
   std::uint32_t take(std::uint64_t& filling, unsigned ring = 0);
   /// Ends a slot that this lane holds.
   void free(std::uint32_t slot, Control held);
-  /// Ends a job that is over, with all that is kept of it; false when its slot is not as it was found. What
-  /// such jobs leave in the ring of finished batches goes with the next ones.
+  /// Ends a job that is over, with all that is kept of it; false when its slot is not as it was
+  /// found. What such jobs leave in the ring of finished batches goes with the next ones.
   bool drop(std::uint32_t slot, Control found);
   /// Enters an id that the client supplied.
   Outcome add_id(JobId id, std::uint32_t slot);

@@ -61,7 +61,8 @@ enum class EventKind : std::uint8_t {
   /// a job of a workflow completed. attempt: its member; max_attempts: members that have not ended;
   /// value: how long it ran, in ms
   kWorkflowStepCompleted,
-  /// a request about many jobs is over. tag: the jobs, value: those it was done to; rank 1: all or none
+  /// a request about many jobs is over. tag: the jobs, value: those it was done to; rank 1: all or
+  /// none
   kBulkEnqueue,
   kBulkCancel,
   kBulkRetry,
@@ -150,8 +151,8 @@ class EventLog {
   /// Whether the page is full: the caller turns it before the next event.
   OJS_SHM_INLINE bool needs_page() const { return next_ == end_; }
   void turn_page();
-  /// Writes the event, where there is a place for it, by `describe(record)`: word after word, for a copy
-  /// in between would take more registers than there are.
+  /// Writes the event, where there is a place for it, by `describe(record)`: word after word, for a
+  /// copy in between would take more registers than there are.
   template <class Describe>
   OJS_SHM_INLINE void put(const Describe& describe) {
     EventRecord& record = *next_;
@@ -163,7 +164,8 @@ class EventLog {
     record.stamp.store(stamp_++, shm::Point::kEventWritten);
     shm::prefetch_for_write(&record + 1);
     told.set_ordered(sequence, shm::Point::kEventCounted);  // PAIR event-told
-    // A listener that goes to sleep just now looks again when that store has reached all processors.
+    // A listener that goes to sleep just now looks again when that store has reached all
+    // processors.
     if ((telling_.load_seq_cst() & kListened) != 0) [[unlikely]]
       wake_listeners();
   }

@@ -56,8 +56,8 @@ struct TransitionWords {
   }
 };
 
-/// Writes the ring of one lane. A lane that is used again goes on behind its newest record; a repair
-/// writes in the place of the dead lane, whose holder stays named.
+/// Writes the ring of one lane. A lane that is used again goes on behind its newest record; a
+/// repair writes in the place of the dead lane, whose holder stays named.
 class Recorder {
  public:
   Recorder(const Store& store, std::uint32_t lane);

@@ -97,8 +97,8 @@ class Tellings {
   void close_left() { log_.close_left(); }
 
  private:
-  /// Puts the event that `kDescribe` writes from the rest. To turn the page first is a call at the end,
-  /// so that the usual way keeps no register for it.
+  /// Puts the event that `kDescribe` writes from the rest. To turn the page first is a call at the
+  /// end, so that the usual way keeps no register for it.
   template <auto kDescribe, class... Args>
   OJS_SHM_INLINE void put(Args... args) {
     if (log_.needs_page()) [[unlikely]]

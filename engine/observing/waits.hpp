@@ -22,8 +22,8 @@ constexpr std::uint64_t wait_bound_ms(unsigned bucket) { return 1ULL << 2 * buck
 static_assert(wait_bucket(1) == 0 && wait_bucket(2) == 1 && wait_bucket(4) == 1 &&
               wait_bucket(5) == 2);
 
-/// Counts for one lane how long jobs waited until it took them, and how long they ran until it ended
-/// their attempt. A page that it has taken, no other lane
+/// Counts for one lane how long jobs waited until it took them, and how long they ran until it
+/// ended their attempt. A page that it has taken, no other lane
 /// writes, so a count is a load and a store. A page outlives its lane with all it counted;
 /// then the next lane of the same level goes on in it. When no page is left, lanes share one
 /// for the level, and count there by read-modify-writes.

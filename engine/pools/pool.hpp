@@ -32,8 +32,9 @@ constexpr std::uint32_t kPools = 32;
 constexpr unsigned kPoolQueues = 128;  ///< of one pool
 constexpr unsigned kPoolTurns = 512;   ///< of a cycle
 
-/// 63 in use  62 bank  61 isolated  60 prevents starvation  59..58 strategy  57..50 queues  49..40 turns of the cycle
-/// 39..16 dispatches in which each queue has one turn that is reserved for it  15..0 version
+/// 63 in use  62 bank  61 isolated  60 prevents starvation  59..58 strategy  57..50 queues
+/// 49..40 turns of the cycle  39..16 dispatches in which each queue has one turn that is reserved
+/// for it  15..0 version
 struct PoolSetup {
   std::uint64_t word = 0;
   using Used = shm::Field<63, 1>;
@@ -61,8 +62,8 @@ struct PoolSetup {
   constexpr std::uint32_t round() const { return static_cast<std::uint32_t>(Round::get(word)); }
 };
 
-/// Whose turn it is: 63..48 version of the setup  47..24 dispatches of the round that are over  23..0 the next turn of
-/// the cycle.
+/// Whose turn it is: 63..48 version of the setup  47..24 dispatches of the round that are over
+/// 23..0 the next turn of the cycle.
 struct PoolTurn {
   std::uint64_t word = 0;
   using Version = shm::Field<48, 16>;
@@ -73,7 +74,8 @@ struct PoolTurn {
       : word(Version::put(version) | Done::put(done) | Next::put(next)) {}
 };
 
-/// Where a worker sits: 7..0 pool + 1  39..8 jobs that it has at most, 0: it has not said  40 it has as many.
+/// Where a worker sits: 7..0 pool + 1  39..8 jobs that it has at most, 0: it has not said
+/// 40 it has as many.
 struct PoolSeat {
   std::uint64_t word = 0;
   using Pool = shm::Field<0, 8>;

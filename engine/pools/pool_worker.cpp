@@ -12,8 +12,8 @@
 // A fetch for a pool 1. reads which of its queues may have a job; 2. lets the strategy choose one;
 // 3. takes the turn, by one cas on the pool's word, if turns are counted; 4. fetches from that
 // queue. When it was empty after all, it chooses again without it. Turns are spent before the job
-// is claimed, so workers that look at once get turns of their own; a worker that dies between the two
-// has spent a turn, and nothing else.
+// is claimed, so workers that look at once get turns of their own; a worker that dies between the
+// two has spent a turn, and nothing else.
 
 namespace ojs_shm::engine {
 

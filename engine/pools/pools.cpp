@@ -38,8 +38,8 @@ std::vector<std::uint16_t> cycle_of(const PoolSpec& spec) {
                                                   : std::vector<std::uint16_t>();
 }
 
-/// Where the pool is, or where it can be: in a place that no pool has had, or that a removed pool has
-/// left for good. kQueueIsolated: another isolated pool has one of its queues.
+/// Where the pool is, or where it can be: in a place that no pool has had, or that a removed pool
+/// has left for good. kQueueIsolated: another isolated pool has one of its queues.
 Outcome find_place(const Store& store, std::uint64_t hash, const PoolSpec& spec,
                    std::uint32_t& at) {
   at = kNoIndex;
@@ -103,8 +103,8 @@ void recount_backlog(const Store& store, std::uint32_t q) {
 }
 
 /// One writer at a time changes pools. The repair of a writer that dies ends its change.
-/// 1. the name; 2. the bank that is not read; 3. the setup, by one store; 4. the jobs at work, which
-/// count for its limit; 5. what queues know of pools, which follows from the setups of all.
+/// 1. the name; 2. the bank that is not read; 3. the setup, by one store; 4. the jobs at work,
+/// which count for its limit; 5. what queues know of pools, which follows from the setups of all.
 Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
   // The limit comes first: a lane that sees the pool sees it.
   const std::string key = std::string(kPoolLimit).append(name);
@@ -188,8 +188,8 @@ void Pools::settle() {
   seat().leave();
 }
 
-/// Makes every queue know its isolating pool and whether its jobs are counted, and wakes the workers
-/// that this may concern.
+/// Makes every queue know its isolating pool and whether its jobs are counted, and wakes the
+/// workers that this may concern.
 void Pools::follow() {
   std::vector<std::uint32_t> isolated(store_.max_queues(), 0);
   std::vector<bool> counted(store_.max_queues(), false), listed(store_.max_queues(), false);

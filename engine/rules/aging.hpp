@@ -16,7 +16,8 @@ namespace ojs_shm::engine {
 /// the job became available. The stored rank never changes. Source: OJS Job Priority 8.2, its
 /// summary (no `best`), qo (`best` is its cap). Requirements C10.
 ///
-///   63 set  62 enabled  56 preset  55..40 best + 32,768 (0: none)  39..32 rate  31..0 interval in ms
+///   63 set  62 enabled  56 preset  55..40 best + 32,768 (0: none)  39..32 rate
+///   31..0 interval in ms
 struct Aging {
   std::uint64_t word = 0;
 

@@ -23,7 +23,8 @@ constexpr std::uint64_t charged_jobs(std::uint64_t c) { return c >> 40; }
 /// What becomes of a job for which a bounded queue has no room.
 enum class Strategy : std::uint8_t { kReject, kBlock, kDropOldest };
 
-/// 1..0 strategy  2 a drop takes the lowest priority first  16..3 warning threshold in 1/10,000, plus one; 0: the default
+/// 1..0 strategy  2 a drop takes the lowest priority first
+/// 16..3 warning threshold in 1/10,000, plus one; 0: the default
 /// 30..17 threshold below which the warning ends, likewise; 0: the warning threshold.
 struct Backpressure {
   std::uint64_t word = 0;
@@ -78,8 +79,8 @@ struct Fullness {
   constexpr bool above(Backpressure policy) const {
     return bound != 0 && depth * Backpressure::kWhole > bound * policy.threshold();
   }
-  /// ... and no more once it has fallen below it, or below a lower one that was set, so that a queue
-  /// which sways around its threshold does not chatter. Below a threshold of 0 is empty.
+  /// ... and no more once it has fallen below it, or below a lower one that was set, so that a
+  /// queue which sways around its threshold does not chatter. Below a threshold of 0 is empty.
   constexpr bool calm(Backpressure policy) const {
     return depth == 0 || depth * Backpressure::kWhole < bound * policy.clear_threshold();
   }
@@ -119,7 +120,8 @@ struct Meeting {
   std::uint32_t refused = 0;         ///< ... whose first job in the batch this is
 };
 
-/// Whether a waiting producer is woken: not while it rests; not when it was called already; or anyway.
+/// Whether a waiting producer is woken: not while it rests; not when it was called already; or
+/// anyway.
 enum class Call : std::uint8_t { kUnlessItRests, kUnlessCalled, kAnyway };
 
 /// 0 has warned  1 a lane may wait for room  63..8 version, moves when a lane begins to wait.

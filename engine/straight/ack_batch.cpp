@@ -6,10 +6,11 @@
 
 // Acks of several plain jobs of one queue, under one intent:
 //
-//   intent | each slot active -> settling | tally | commit | each slot -> completed, its place in a batch
+//   intent | each slot active -> settling | tally | commit
+//   | each slot -> completed, its place in a batch
 //
-// A death before the commit is that of a holder at work; after it, the repair ends the slots that are
-// left (Repairer::finish_acks). Jobs with options are acked one by one.
+// A death before the commit is that of a holder at work; after it, the repair ends the slots that
+// are left (Repairer::finish_acks). Jobs with options are acked one by one.
 
 namespace ojs_shm::engine {
 

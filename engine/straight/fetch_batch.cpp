@@ -7,7 +7,8 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-/// Picks the best that wait, so many at most. False: there is nothing, or nothing that goes this way.
+/// Picks the best that wait, so many at most. False: there is nothing, or nothing that goes this
+/// way.
 bool StraightWay::pick(QueueRecord& queue, unsigned most, Picked& picked, PlainLook::Sight& sight) {
   PlainLook& seen = plain_look_;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {

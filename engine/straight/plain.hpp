@@ -38,10 +38,10 @@ struct Picked {
   unsigned count;
 };
 
-/// The open rings of a plain queue, best first, as a lane saw them last, and what that proves: those
-/// before `at` were empty. An empty cell's word never comes again, and neither do the words of the
-/// index and the flags; so what is as it was has been so all the while, and a fetch reads each of
-/// them once, after it has seen its hint.
+/// The open rings of a plain queue, best first, as a lane saw them last, and what that proves:
+/// those before `at` were empty. An empty cell's word never comes again, and neither do the words
+/// of the index and the flags; so what is as it was has been so all the while, and a fetch reads
+/// each of them once, after it has seen its hint.
 struct PlainLook {
   /// rings that are passed as empty; behind more of them, the general way
   static constexpr unsigned kMost = 8;

@@ -15,8 +15,8 @@ OJS_SHM_INLINE void StraightWay::publish_filled(const Filled& one, shm::RingSet&
     announce_lost_hint();
 }
 
-// Not inlined, as its like in fetch_batch.cpp and ack_batch.cpp: what its caller has in registers would
-// crowd its loop.
+// Not inlined, as its like in fetch_batch.cpp and ack_batch.cpp: what its caller has in registers
+// would crowd its loop.
 /// Those of a batch that is committed.
 [[gnu::noinline, gnu::flatten]] void StraightWay::publish_all(std::span<const Filled> batch,
                                                               std::uint64_t now) {

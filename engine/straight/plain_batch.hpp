@@ -9,13 +9,13 @@
 
 // A batch of plain jobs (plain.cpp says what those are), by the protocol of batch.cpp and without
 // its lists: all slots are filled, one store of the lane's intent commits them, and then they are
-// published in order. The tallies are charged once, the clock is read once, and lanes are woken until
-// no more sleeps.
+// published in order. The tallies are charged once, the clock is read once, and lanes are woken
+// until no more sleeps.
 
 namespace ojs_shm::engine {
 
-/// Jobs has for each place `rank(i)`, kNoIndex when that job goes another way, `job(i)` and `form(i)`, and is
-/// told `made(i, id)`; after kAside that means nothing.
+/// Jobs has for each place `rank(i)`, kNoIndex when that job goes another way, `job(i)` and
+/// `form(i)`, and is told `made(i, id)`; after kAside that means nothing.
 template <class Jobs>
 Straight StraightWay::enqueue_batch_plain(std::uint32_t q, std::size_t count, Jobs& jobs) {
   if (count > kPlainBatch || count == 0 || tellings_.on()) return Straight::kAside;

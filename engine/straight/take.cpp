@@ -13,8 +13,8 @@ using shm::Point;
   body.resize(std::min<std::uint64_t>(size, std::uint64_t{store_.max_body()} + kInlineBytes));
 }
 
-/// Of a workflow's first job also that the workflow begins. The lease may have been ended meanwhile, and
-/// the slot used again.
+/// Of a workflow's first job also that the workflow begins. The lease may have been ended
+/// meanwhile, and the slot used again.
 [[gnu::noinline]] void StraightWay::tell_start(const Start& start, const JobRecord& job,
                                                Control active) {
   if ((job.signals.load() & kMember) != 0) {

@@ -8,13 +8,13 @@
 #include "engine/tables/own_times.hpp"
 #include "engine/tables/probes.hpp"
 
-// How a claimed job begins. What is read of it goes into a Fetched, or into whatever has places of the
-// same names.
+// How a claimed job begins. What is read of it goes into a Fetched, or into whatever has places of
+// the same names.
 
 namespace ojs_shm::engine {
 
-/// Writes into the record of a claimed job all but its attempt. What is copied out is read once, in the
-/// order in which it lies there. Returns the size of the body.
+/// Writes into the record of a claimed job all but its attempt. What is copied out is read once, in
+/// the order in which it lies there. Returns the size of the body.
 template <class Out>
 OJS_SHM_INLINE std::uint64_t StraightWay::begin(JobRecord& job, Control active,
                                                 std::uint32_t lease_ms, std::uint64_t now,

@@ -17,7 +17,8 @@ struct DeadRetention {
   friend constexpr bool operator==(const DeadRetention&, const DeadRetention&) = default;
 };
 
-/// Times at which dead letters are pruned: those that this divides, so that everybody knows the next.
+/// Times at which dead letters are pruned: those that this divides, so that everybody knows the
+/// next.
 constexpr std::uint64_t kPruneEveryMs = 300'000;
 constexpr std::uint64_t next_prune(std::uint64_t now) {
   return (now / kPruneEveryMs + 1) * kPruneEveryMs;
@@ -25,7 +26,8 @@ constexpr std::uint64_t next_prune(std::uint64_t now) {
 
 /// Drops the dead letters that are kept for too long or are too many, the oldest first. A walk over
 /// all slots, a part of it in each call; nothing that another could not begin anew. Those that the
-/// workflow they belong to still needs, or the key they are unique by, are neither dropped nor counted.
+/// workflow they belong to still needs, or the key they are unique by, are neither dropped nor
+/// counted.
 class DeadLetters {
  public:
   explicit DeadLetters(Actor& actor) : actor_(actor), store_(actor.store()) {}

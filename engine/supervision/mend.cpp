@@ -9,8 +9,8 @@
 #include "engine/tables/ring_look.hpp"
 #include "engine/workflows/workflows.hpp"
 
-// What no lane's death tells of: hints that are nowhere, chunks that leaked, and what belongs to all
-// lanes.
+// What no lane's death tells of: hints that are nowhere, chunks that leaked, and what belongs to
+// all lanes.
 
 namespace ojs_shm::engine {
 

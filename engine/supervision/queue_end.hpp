@@ -8,8 +8,9 @@
 namespace ojs_shm::engine {
 
 /// The end of a queue. Its place stays its own: a deleted queue is one into which nothing has come
-/// since, and the next job makes it a new one. So nothing has to look whether a queue is deleted, and
-/// of an enqueue beside the deletion one can say that it came later. Source: ojs-queue-config 5.3.
+/// since, and the next job makes it a new one. So nothing has to look whether a queue is deleted,
+/// and of an enqueue beside the deletion one can say that it came later. Source: ojs-queue-config
+/// 5.3.
 class QueueEnd {
  public:
   explicit QueueEnd(Actor& actor) : actor_(actor), store_(actor.store()) {}

@@ -114,8 +114,8 @@ void Repairer::fill_again(const Held& held, std::uint32_t q) {
   }
 }
 
-/// Rolls a committed batch over several queues forward: unborn jobs are published in their order, and
-/// what else the lane holds goes for them.
+/// Rolls a committed batch over several queues forward: unborn jobs are published in their order,
+/// and what else the lane holds goes for them.
 std::uint32_t Repairer::finish_spread(const Held& held) {
   std::uint32_t finished = 0;
   for (const auto& [time, slot] : held)
@@ -295,8 +295,8 @@ std::uint32_t Repairer::end_intent(const Held& held) {
   return mended;
 }
 
-/// Settings that the lane was writing: the old ones stand. Its place among the sleepers. A lane that
-/// it was to wake, or that slept in its place, looks again.
+/// Settings that the lane was writing: the old ones stand. Its place among the sleepers. A lane
+/// that it was to wake, or that slept in its place, looks again.
 void Repairer::leave_queues() {
   for (std::uint32_t i = 0; i < store_.max_queues() && store_.queue(i).name_hash.load() != 0; ++i) {
     QueueRecord& queue = store_.queue(i);

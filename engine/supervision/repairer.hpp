@@ -12,15 +12,15 @@ namespace ojs_shm::engine {
 
 /// The actor of a dead lane, after a death (repairer.cpp). The caller holds the proof of it (the
 /// lock on the dead process's byte), and the Repairer has the dead lane itself. So a repair needs
-/// nothing that could be used up, and all it does is what that lane might have done: a repairer that
-/// dies leaves the same lane with one unfinished operation at most, and the next one begins again.
-/// Two rules keep that true: 1. what the lane was in the middle of is ended under the intent that
-/// says so, and only then may another intent be written over it; 2. tallies are put back to the
-/// values that the intent keeps, which may be done any number of times.
+/// nothing that could be used up, and all it does is what that lane might have done: a repairer
+/// that dies leaves the same lane with one unfinished operation at most, and the next one begins
+/// again. Two rules keep that true: 1. what the lane was in the middle of is ended under the intent
+/// that says so, and only then may another intent be written over it; 2. tallies are put back to
+/// the values that the intent keeps, which may be done any number of times.
 class Repairer final : private Actor {
  public:
-  /// Settles everything that the lanes of the dead left; the caller gives the lanes back afterwards.
-  /// May be cut off anywhere and begun again. Returns slots mended.
+  /// Settles everything that the lanes of the dead left; the caller gives the lanes back
+  /// afterwards. May be cut off anywhere and begun again. Returns slots mended.
   static std::uint32_t repair(Store& store, std::span<const std::uint32_t> dead_lanes);
 
  private:

@@ -25,8 +25,9 @@ struct Retention {
 /// Effective at once, also on jobs that have ended. The supervisor looks.
 void set_retention(Actor& actor, std::uint32_t queue, const Retention& wanted);
 
-/// Whether what is kept of a job may go: neither the workflow that it belongs to still needs it, nor
-/// the key that it is unique by. A key that is taken for ever is held by nothing but a retention.
+/// Whether what is kept of a job may go: neither the workflow that it belongs to still needs it,
+/// nor the key that it is unique by. A key that is taken for ever is held by nothing but a
+/// retention.
 bool may_go(const Store& store, const JobRecord& job, unsigned state, std::uint64_t now);
 
 /// Drops jobs that their queues keep no longer. A walk over all slots, a part of it in each call,

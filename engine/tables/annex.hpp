@@ -15,7 +15,8 @@ constexpr std::uint64_t kUnique = 1ULL << 17,  ///< has a unique key
     kOfCron = 1ULL << 19,                      ///< made by a cron
     kOwnTimes = 1ULL << 15;                    ///< has OwnTimes
 constexpr std::uint64_t kAnnexed = kUnique | kMember | kOfCron | kOwnTimes;
-/// Of a job in the hands of a lane whose new job replaces it, and once that is decided (unique.cpp).
+/// Of a job in the hands of a lane whose new job replaces it, and once that is decided
+/// (unique.cpp).
 constexpr std::uint64_t kRival = 1ULL << 20, kReplaced = 1ULL << 21;
 constexpr std::uint64_t kRivalBits = kRival | kReplaced;
 
@@ -39,7 +40,8 @@ struct NewTimes {
   constexpr bool any() const { return (enqueue_ttl_s | total_timeout_s | grace_s) != 0; }
 };
 
-/// Of a job with kOwnTimes, and only there: stands before the Annex. JobRecord::expires_at is then the earliest end of all that holds.
+/// Of a job with kOwnTimes, and only there: stands before the Annex. JobRecord::expires_at is then
+/// the earliest end of all that holds.
 // NO CRASH POINT: the slot is held exclusively; the record is judged by the control word
 struct OwnTimes {
   shm::Plain<std::uint64_t> expires_at;  ///< as the job was enqueued; Unix ms, 0: never

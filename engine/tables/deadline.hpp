@@ -5,7 +5,8 @@
 
 namespace ojs_shm::engine {
 
-/// 63..20 Unix ms  19..0 low bits of the tag under which the job is active. 0 ms: the lease was declared over.
+/// 63..20 Unix ms  19..0 low bits of the tag under which the job is active. 0 ms: the lease was
+/// declared over.
 struct Deadline {
   std::uint64_t word = 0;
   constexpr Deadline(std::uint64_t w) : word(w) {}

@@ -32,8 +32,8 @@
 //         | PartRings[spare_parts] | PoolRecord[kPools] | AccountRecord[accounts] |
 //         LimitKey[limit_keys] | ParkingLot[lots] | PermitPage[permit_pages] | WaitPage[wait_pages]
 //         | EventPage[event_pages] | SharedTurn[kSharedTurns] | QueueTally[max_queues][lanes] |
-//         TenantRule[kTenantRules] | CronTable | WorkerRecord[workers] | RoomTicket[tickets] | AccountTally[lanes][accounts]
-//         | words: WorkerMark[workers], control of the events,
+//         TenantRule[kTenantRules] | CronTable | WorkerRecord[workers] | RoomTicket[tickets]
+//         | AccountTally[lanes][accounts] | words: WorkerMark[workers], control of the events,
 //         which queues are busy, runs of permits, backlogs | SampleTimes | QueueSamples[max_queues]
 //         | TransitionRecord[lanes][records_per_lane + 1]
 //
@@ -88,8 +88,9 @@ constexpr unsigned front_ring(unsigned rank) { return rank * 2; }
 constexpr unsigned normal_ring(unsigned rank) { return rank * 2 + 1; }
 constexpr std::uint8_t rank_of_ring(unsigned ring) { return static_cast<std::uint8_t>(ring / 2); }
 
-/// 15..0 max attempts  17..16 backoff  18 jitter  19 dead letter on exhaustion  23..20 previous state + 1 (of a
-/// cancelled job; of an expired one TimeUp)  24 the client brought the id  25 expired  26 stands in the dead letters  27 enqueued as pending
+/// 15..0 max attempts  17..16 backoff  18 jitter  19 dead letter on exhaustion
+/// 23..20 previous state + 1 (of a cancelled job; of an expired one TimeUp)
+/// 24 the client brought the id  25 expired  26 stands in the dead letters  27 enqueued as pending
 /// 31..28 part of its queue
 struct Policy {
   std::uint32_t word = 0;
@@ -111,17 +112,19 @@ struct Policy {
 /// it uses the dead's.
 constexpr std::uint32_t kServiceLanes = 8;
 
-/// signals: 14..0 progress in 1/10,000 plus one (0: none)  15 has times of its own  16 a process waits for the end
-/// 19..17 what its annex has  21..20 a rival (annex.hpp)  31..22, 63..32 of the report (ReportWord)
+/// signals: 14..0 progress in 1/10,000 plus one (0: none)  15 has times of its own
+/// 16 a process waits for its end  19..17 what its annex has  21..20 a rival  others: ReportWord
 constexpr std::uint64_t kProgressMask = 0x7FFF, kWaited = 1ULL << 16;
 /// The place in its batch, kept in the unused half of `signals` until the job is published.
 constexpr unsigned kPlaceShift = 32;
 constexpr std::uint64_t place_in_batch(std::uint64_t place) { return place << kPlaceShift; }
 
-// 0 control  8 deadline  16 signals  24 generation, queue, attempt  32 started  40 finished  48 lease in force, pool
-// 56 available | 64 id  80 expires  88 created  96 timeout, lease  104 lengths  112 body block, policy  120 limits, account
-// | 128 tenant  136 inline bytes  272 due  280 scheduled  288 initial, max  296 coefficient, delay  304 result, errors blocks
-// 312 result, errors lengths
+// 0 control  8 deadline  16 signals  24 generation, queue, attempt  32 started  40 finished
+// 48 lease in force, pool  56 available
+// | 64 id  80 expires  88 created  96 timeout, lease  104 lengths  112 body block, policy
+// 120 limits, account
+// | 128 tenant  136 inline bytes  272 due  280 scheduled  288 initial, max  296 coefficient, delay
+// 304 result, errors blocks  312 result, errors lengths
 /// A job. Everything but control, deadline and signals is written only by the holder of the slot
 /// exclusively. What a worker writes lies in the first line; what it reads of a short job, in the
 /// three behind it.
@@ -211,9 +214,11 @@ struct alignas(64) QueueTally {
   LaneWord dropped;
 };
 
-/// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one  6 isolated: only for
-/// workers of one pool  7 counted: its backlog is kept  8 fair: its tenants share  9 its rings may hold hints to flows
-/// 10 a limit stands on it  11 its tenants are bounded  12 its tenants share across its levels  13 in maintenance, as all  63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
+/// flags: 0 paused  1 bounded  2 ages  3 weighted levels  4 sharded  5 has more parts than one
+/// 6 isolated: only for workers of one pool  7 counted: its backlog is kept
+/// 8 fair: its tenants share  9 its rings may hold hints to flows  10 a limit stands on it
+/// 11 its tenants are bounded  12 its tenants share across its levels  13 in maintenance, as all
+/// 63..16 epoch: moves with every change of the settings, and whenever a cached sum of `in` may
 /// have become too small.
 constexpr std::uint64_t kPaused = 1, kBounded = 2, kAges = 4, kWeighted = 8, kSharded = 16,
                         kParted = 32, kIsolated = 64, kCounted = 128, kFair = 256, kFlows = 512,

@@ -76,7 +76,8 @@ struct NewJob {
            (id ? Policy::kForeignId : 0) | (pending ? Policy::kBornPending : 0);
   }
   std::size_t size() const { return type.size() + args.size() + extra.size(); }
-  /// Whether it is all that plain.cpp knows: plain(), for now and for ever, and of no ageing of its own.
+  /// Whether it is all that plain.cpp knows: plain(), for now and for ever, and of no ageing of its
+  /// own.
   bool straight() const {
     return plain() && (scheduled_at | expires_at) == 0 && !pending && !age_rate;
   }

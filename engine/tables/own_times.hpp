@@ -5,20 +5,20 @@
 
 #include "engine/tables/layout.hpp"
 
-// When a job ends by itself. A plain job does so at its expires_at, while it waits to begin. One with
-// times of its own (kOwnTimes) has up to three ends, and the earliest counts:
+// When a job ends by itself. A plain job does so at its expires_at, while it waits to begin. One
+// with times of its own (kOwnTimes) has up to three ends, and the earliest counts:
 //
 //   expires_at      while it is scheduled or available
 //   enqueue_ttl     until an attempt has begun; also while it is pending
 //   total_timeout   until it has ended, in whatever state
 //
-// JobRecord::expires_at is always the earliest of those that hold while it is scheduled or available, so
-// that a fetch compares one word.
+// JobRecord::expires_at is always the earliest of those that hold while it is scheduled or
+// available, so that a fetch compares one word.
 
 namespace ojs_shm::engine {
 
-/// Why a job ended by itself before an attempt could end it. Stands in the place of its previous state
-/// (Policy), whose states end at 9, an unborn job's mark (JobRecord::unborn).
+/// Why a job ended by itself before an attempt could end it. Stands in the place of its previous
+/// state (Policy), whose states end at 9, an unborn job's mark (JobRecord::unborn).
 enum class TimeUp : std::uint8_t { kExpired = 0, kEnqueueTtl = 14, kTotalTimeout = 15 };
 
 /// The earlier of two times, where 0 is never.
@@ -58,7 +58,8 @@ inline TimeUp why_in(const JobRecord& job, unsigned state) {
 /// Writes the earliest end of a timed job that this lane holds exclusively.
 inline void set_end(JobRecord& job, bool has_begun) {
   const std::uint64_t ttl = has_begun ? 0 : enqueue_ttl_end(job);
-  // NO CRASH POINT: the slot is held exclusively, and a repair that comes here again writes the same
+  // NO CRASH POINT: the slot is held exclusively, and a repair that comes here again writes the
+  // same
   job.expires_at.set(earlier(earlier(job.own_times().expires_at.get(), ttl), total_end(job)));
 }
 

@@ -21,8 +21,8 @@ using shm::Word;
 /// Waits and runs up to 4^i ms are counted in bucket i, longer ones in the last.
 constexpr unsigned kWaitBuckets = 13;
 
-/// owner of a page of waits: 63..32 uses, so that of two lanes that take the same page one fails  31..21 lane + 1, 0: all
-/// of them  20 taken  19..8 queue  7..0 rank. 0: free.
+/// owner of a page of waits: 63..32 uses, so that of two lanes that take the same page one fails
+/// 31..21 lane + 1, 0: all of them  20 taken  19..8 queue  7..0 rank. 0: free.
 struct WaitOwner {
   std::uint64_t word = 0;
   using UseBits = shm::Field<32, 32>;
@@ -67,8 +67,9 @@ static_assert(sizeof(WaitPage) == 384 && offsetof(WaitPage, from_enqueue) == 128
 
 constexpr unsigned kEventsPerPage = 16;
 
-/// The control word of a page of events: 63 a lane writes it  61..48 lane  47..0 turn: which page it is, counted from 1
-/// since the segment was made; turn t lies at t modulo the number of pages.
+/// The control word of a page of events: 63 a lane writes it  61..48 lane
+/// 47..0 turn: which page it is, counted from 1 since the segment was made; turn t lies at t modulo
+/// the number of pages.
 struct EventPageControl {
   std::uint64_t word = 0;
   using LaneBits = shm::Field<48, 14>;
@@ -86,7 +87,8 @@ struct EventPageControl {
   constexpr std::uint64_t stamp(unsigned i) const { return turn() * kEventsPerPage + i + 1; }
 };
 
-// 0 stamp  8 sequence  16 kind, rank, time  24 id(16)  40 queue, attempt, max attempts, previous rank  48 tag  56 value
+// 0 stamp  8 sequence  16 kind, rank, time  24 id(16)
+// 40 queue, attempt, max attempts, previous rank  48 tag  56 value
 /// An event. All but the stamp, the last to be written, means nothing without it.
 // NO CRASH POINT: the stamp comes last
 struct alignas(64) EventRecord {

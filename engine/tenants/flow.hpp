@@ -16,8 +16,9 @@ using shm::Half;
 using shm::Plain;
 using shm::Word;
 
-/// 63..62 state  61..48 jobs served in this turn  47..36 how often its end was announced and taken back  35..0 tag: moves
-/// whenever the flow gets another place in the line
+/// 63..62 state  61..48 jobs served in this turn
+/// 47..36 how often its end was announced and taken back
+/// 35..0 tag: moves whenever the flow gets another place in the line
 struct FlowControl {
   std::uint64_t word = 0;
   enum State : std::uint64_t {
@@ -75,7 +76,8 @@ struct alignas(64) TenantRule {
 static_assert(sizeof(TenantRule) == 192);
 constexpr std::uint32_t kTenantRules = 256;
 
-/// QueueRecord::fairness: 63 tenants share  62 some have weights  61 across levels  31..0 weight of the others.
+/// QueueRecord::fairness: 63 tenants share  62 some have weights  61 across levels
+/// 31..0 weight of the others.
 struct Fairness {
   std::uint64_t word = 0;
   using On = shm::Field<63, 1>;

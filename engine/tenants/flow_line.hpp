@@ -94,7 +94,8 @@ struct FlowLine {
       shm::Rings::retire(*head);
   }
 
-  /// After a job of that flow has been taken: 1. it may give more in this turn; 2. it has none left;
+  /// After a job of that flow has been taken: 1. it may give more in this turn; 2. it has none
+  /// left;
   /// 3. it goes to the end of the line. A death in between leaves it at the head, or in two places,
   /// of which one is dead.
   template <class Empty>

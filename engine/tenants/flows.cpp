@@ -21,10 +21,10 @@
 // Into the line: 1. the job's hint into the flow's ring; 2. if the flow is not in line: its hint,
 // with the next tag, into the line; 3. the flow's control says so. One that meets it before 3 does
 // so. Out of the line: 1. a fetch that finds no job announces the end; 2. it looks again; 3.
-// the flow is idle. A lane that puts a job into it after that look finds the announcement, and takes
-// it back, or finds the flow idle, and puts it in line again. An announcement that was taken back is
-// never made with the same word again: else a slow lane that looked for the first announcement would
-// end the flow by the second.
+// the flow is idle. A lane that puts a job into it after that look finds the announcement, and
+// takes it back, or finds the flow idle, and puts it in line again. An announcement that was taken
+// back is never made with the same word again: else a slow lane that looked for the first
+// announcement would end the flow by the second.
 // (FlowLine::list, end, end_turn.)
 
 namespace ojs_shm::engine {

@@ -10,9 +10,9 @@ namespace ojs_shm::engine {
 
 /// Fetches the best jobs of one tenant, whatever stands before them. It looks at every slot, some
 /// nanoseconds each, so it is for clients that may see one tenant alone; one look at a queue is for
-/// as many jobs as are asked for. The order is that of an ordinary fetch, but that weights of levels
-/// do not count: best level first, ageing where the queue ages, then by time. Turns of tenants
-/// neither count nor move.
+/// as many jobs as are asked for. The order is that of an ordinary fetch, but that weights of
+/// levels do not count: best level first, ageing where the queue ages, then by time. Turns of
+/// tenants neither count nor move.
 class TenantFetch {
  public:
   /// `most`: how many jobs are wanted of it in all; beyond 4,096 it looks again.

@@ -25,7 +25,8 @@ std::uint64_t tenant_weight(const Store& store, const QueueRecord& queue, std::u
 /// 0: the queue's default. False when the table is full.
 bool set_tenant_weight(const Store& store, std::uint32_t queue, std::string_view tenant,
                        std::uint32_t weight);
-/// Its own, in force with the next Actor::set_tenant_bounds(); nothing: the queue's. False: no room.
+/// Its own, in force with the next Actor::set_tenant_bounds(); nothing: the queue's. False: no
+/// room.
 bool set_tenant_rule_bounds(const Store& store, std::uint32_t queue, std::string_view tenant,
                             std::optional<std::uint64_t> max_depth,
                             std::optional<std::uint64_t> max_bytes);

@@ -6,9 +6,9 @@
 #include "engine/tables/job_look.hpp"
 #include "shm/parking.hpp"
 
-// A job that another replaces is taken into this lane's hands when the new one has its key, and says
-// so in its signals (kRival) and what it was before. The store that commits the batch of the new
-// ones decides: from then on the rivals are marked as replaced and end as cancelled, by this
+// A job that another replaces is taken into this lane's hands when the new one has its key, and
+// says so in its signals (kRival) and what it was before. The store that commits the batch of the
+// new ones decides: from then on the rivals are marked as replaced and end as cancelled, by this
 // lane or by its repairer; before it a repair gives them back.
 
 namespace ojs_shm::engine {
@@ -83,7 +83,8 @@ Outcome UniqueKeys::claim_key_among(const NewAnnex& annex, std::uint32_t slot, s
   for (unsigned looks = 0; looks < kPatience; ++looks) {
     switch (slots_.keys().insert(key.lo, slot, look)) {
       case shm::KeyIndex::Insert::kDone:
-        // While the key is ours no other lane enters it, so these slots hold the jobs that were seen.
+        // While the key is ours no other lane enters it, so these slots hold the jobs that were
+        // seen.
         if (look.saw_several()) [[unlikely]]
           for (const std::uint32_t other : look.superfluous()) slots_.keys().remove(key.lo, other);
         for (const Rival& rival : look.rivals()) rivals.push_back(rival);
@@ -182,8 +183,8 @@ Outcome UniqueKeys::claim_past_key(const NewAnnex& annex, bool waits, std::uint3
   return claim_key(milder, slot, store_.now_ms(), rivals);
 }
 
-/// A dead letter that comes back needs its key as a new job does; this lane holds it. When both this
-/// and an enqueue wait for each other, this one gives way.
+/// A dead letter that comes back needs its key as a new job does; this lane holds it. When both
+/// this and an enqueue wait for each other, this one gives way.
 Outcome UniqueKeys::reclaim_key(std::uint32_t slot, const JobRecord& job) {
   const Uniqueness own{job.annex().uniqueness.get()};
   const UniqueKey key = key_of(job.annex());
@@ -204,8 +205,8 @@ Outcome UniqueKeys::reclaim_key(std::uint32_t slot, const JobRecord& job) {
 
 // ---- a batch ------------------------------------------------------------------------------------
 
-/// Has the keys of all jobs of a batch, in the order of the keys, so that no two lanes wait for each
-/// other.
+/// Has the keys of all jobs of a batch, in the order of the keys, so that no two lanes wait for
+/// each other.
 Outcome UniqueKeys::claim_keys(std::span<const NewJob> specs, std::span<const std::uint32_t> slots,
                                Rivals& rivals) {
   const std::uint64_t now = store_.now_ms();
@@ -272,8 +273,8 @@ bool UniqueKeys::seize_rivals(std::span<Rival> rivals) {
   return true;
 }
 
-/// The only one, whose time the new job does not take over: false when there is more to it, or it has
-/// moved on.
+/// The only one, whose time the new job does not take over: false when there is more to it, or it
+/// has moved on.
 bool UniqueKeys::seize_one_rival(const NewAnnex& annex, std::span<Rival> rivals) {
   const bool moves_time =
       rivals.front().found.state() == kSlotScheduled &&

@@ -8,10 +8,10 @@
 #include "engine/tables/patience.hpp"
 #include "engine/tables/store.hpp"
 
-// Unique jobs. A job's key stands in the index of ids and keys from before it is published until its
-// slot is used again; the slot's state says whether it is in the way of another, so ending a job
-// writes nothing. An enqueue has the key to itself from the look that found nothing in its way until
-// it publishes its slot: of two enqueues, one waits. Source: ojs-unique-jobs.
+// Unique jobs. A job's key stands in the index of ids and keys from before it is published until
+// its slot is used again; the slot's state says whether it is in the way of another, so ending a
+// job writes nothing. An enqueue has the key to itself from the look that found nothing in its way
+// until it publishes its slot: of two enqueues, one waits. Source: ojs-unique-jobs.
 
 namespace ojs_shm::engine {
 

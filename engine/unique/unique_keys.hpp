@@ -26,7 +26,8 @@ class UniqueKeys : protected Dropping {
                      Rivals& rivals);
   Outcome reclaim_key(std::uint32_t slot, const JobRecord& job);
   Outcome foresee_clash(const NewAnnex& annex);
-  /// Adds the waiting jobs of the queue that those would replace, as far as no lane has them in hand.
+  /// Adds the waiting jobs of the queue that those would replace, as far as no lane has them in
+  /// hand.
   void foresee_leavers(std::span<const NewJob> specs, std::uint32_t queue,
                        std::vector<Leaver>& leavers);
   // The memory that a claim reads: of the index, then of the job that has the key.

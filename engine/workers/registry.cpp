@@ -45,10 +45,11 @@ std::uint32_t Registry::place_for(std::uint32_t hash) const {
   return free != kNoIndex ? free : gone;
 }
 
-/// After this lane has taken a place. Of two lanes that take places for one id at once each sees the
-/// other's, or one of them sees a worker: 1. the worker is there, and the place is given back; 2. the
-/// lane with the smaller place goes on; 3. it waits until the other one has given its place back, or
-/// has made the worker without having seen this lane. A lane that seems to be stopped is not waited for.
+/// After this lane has taken a place. Of two lanes that take places for one id at once each sees
+/// the other's, or one of them sees a worker: 1. the worker is there, and the place is given back;
+/// 2. the lane with the smaller place goes on; 3. it waits until the other one has given its place
+/// back, or has made the worker without having seen this lane. A lane that seems to be stopped is
+/// not waited for.
 Registry::Rivals Registry::rivals(std::uint32_t place, std::uint32_t hash,
                                   std::string_view id) const {
   for (std::uint32_t other = 0; other < store_.workers.size(); ++other) {
@@ -92,9 +93,9 @@ void Registry::name(std::uint32_t place, std::uint64_t life, const WorkerReport&
   store_.worker_marks[place].sign.store(WorkerSign(now, life).word, Point::kWorkerNamed);
 }
 
-/// Under the id there is no worker as far as this lane knows: 1. there is one, after all; 2. it is being
-/// ended, and this lane does the rest; 3. another lane makes it; 4. this lane takes a place, and makes it
-/// unless it is not alone.
+/// Under the id there is no worker as far as this lane knows: 1. there is one, after all; 2. it is
+/// being ended, and this lane does the rest; 3. another lane makes it; 4. this lane takes a place,
+/// and makes it unless it is not alone.
 Outcome Registry::claim(const WorkerReport& report, std::uint32_t hash, WorkerKey& key) {
   for (unsigned look = 0; look < kPatience; ++look) {
     if (look != 0) shm::wait_for_another(look - 1);
@@ -275,8 +276,9 @@ bool Registry::forget(std::string_view id) {
   return forgotten;
 }
 
-/// Gives the jobs of an ended worker to others. Its lease on each is declared over first, by the word
-/// that its beats for the job move: it sees that, or we see the beat, and then take the job all the same.
+/// Gives the jobs of an ended worker to others. Its lease on each is declared over first, by the
+/// word that its beats for the job move: it sees that, or we see the beat, and then take the job
+/// all the same.
 std::uint64_t Registry::return_jobs(WorkerKey key, std::uint64_t silent_ms) {
   const std::string message =
       "the worker gave no sign of life for " + std::to_string(silent_ms / 1000) + " s";
@@ -364,7 +366,8 @@ void Registry::release_dead() {
       control.store(found.word, Point::kWorkerChanged);
     }
     if (record.lane.load() != owner || found.phase() != WorkerPhase::kAlive) continue;
-    // It was the worker. What it held has gone to others already, so its end is no silence to any lane.
+    // It was the worker. What it held has gone to others already, so its end is no silence to any
+    // lane.
     for (;;) {
       const WorkerSign sign(store_.worker_marks[place].sign.load());
       if (sign.over() || sign.life() != found.life() || end(place, sign, WorkerEnd::kDied)) break;

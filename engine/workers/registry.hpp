@@ -39,13 +39,15 @@ struct LostWorker {
 /// A record is taken by one cas and named before any lane can see it; what a worker says of itself
 /// is written in an exclusive phase. The last sign of life decides: a beat and the end are a cas on
 /// the same word, so either the beat finds the worker ended, or the end finds the beat. What comes
-/// after the end may be done by any lane, any number of times: 1. its jobs return; 2. its place is free.
+/// after the end may be done by any lane, any number of times: 1. its jobs return; 2. its place is
+/// free.
 class Registry {
  public:
   explicit Registry(Actor& actor);
 
-  /// Makes the worker's record, if there is none, and brings it up to date; a sign of life. kOtherPool: it
-  /// has another pool already. kNoWorkers: all places are taken. kTooLarge: its details. kBusy.
+  /// Makes the worker's record, if there is none, and brings it up to date; a sign of life.
+  /// kOtherPool: it has another pool already. kNoWorkers: all places are taken. kTooLarge: its
+  /// details. kBusy.
   Outcome report(const WorkerReport& report, WorkerKey& key);
   /// A sign of life. False: the worker was ended, or has left.
   bool beat(WorkerKey key);
@@ -53,7 +55,8 @@ class Registry {
   Outcome order(std::string_view id, WorkerOrder order);
   /// The worker leaves. Its jobs stay with their leases. False: there is none.
   bool leave(WorkerKey key);
-  /// The record of a worker of that id that has ended, if there is one, is free. False: there is none.
+  /// The record of a worker of that id that has ended, if there is one, is free. False: there is
+  /// none.
   bool forget(std::string_view id);
   /// It has taken so many jobs, or ended some.
   void count(WorkerKey key, std::int32_t jobs);

@@ -31,7 +31,8 @@ struct WorkerFacts {
 std::optional<WorkerFacts> look_at_worker(const Store& store, std::uint32_t place);
 /// The living worker of that id; none: there is none.
 WorkerKey find_worker(const Store& store, std::string_view id);
-/// The id of the worker whose jobs carry the word, also after its end; empty: it is not known any more.
+/// The id of the worker whose jobs carry the word, also after its end; empty: it is not known any
+/// more.
 std::string worker_id_of(const Store& store, WorkerKey key);
 /// How many jobs it has, by a walk over all slots.
 std::uint64_t jobs_of_worker(const Store& store, WorkerKey key);
@@ -46,7 +47,8 @@ inline std::uint32_t worker_hash(std::string_view id) {
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 
-/// The place of the living worker of that id, also of one that is being ended; kNoIndex: there is none.
+/// The place of the living worker of that id, also of one that is being ended; kNoIndex: there is
+/// none.
 std::uint32_t worker_place(const Store& store, std::uint32_t hash, std::string_view id);
 /// A text of a record.
 template <std::size_t kWords>

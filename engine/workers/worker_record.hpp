@@ -28,7 +28,8 @@ constexpr std::uint32_t workers_for(std::uint32_t slots) {
 enum class WorkerOrder : std::uint8_t { kRunning, kQuiet, kTerminate };
 
 /// The worker that holds a job, in JobRecord::pool_word; the number by which a worker is known:
-/// 31..19 life of the record  18..8 its place + 1, 0: no registered worker  7 kForClient  6..0 pool + 1
+/// 31..19 life of the record  18..8 its place + 1, 0: no registered worker  7 kForClient
+/// 6..0 pool + 1
 struct WorkerKey {
   std::uint32_t word = 0;
   using Life = shm::Field<19, 13>;
@@ -55,7 +56,8 @@ enum class WorkerPhase : std::uint8_t {
   kGone,      ///< a worker that has ended: free, and still readable
 };
 
-/// 63..32 of the hash of its id  31..19 life: moves on with each worker  18..16 phase  13..0 lane + 1 that writes
+/// 63..32 of the hash of its id  31..19 life: moves on with each worker  18..16 phase
+/// 13..0 lane + 1 that writes
 struct WorkerControl {
   std::uint64_t word = 0;
   using Hash = shm::Field<32, 32>;
@@ -90,7 +92,8 @@ enum class WorkerEnd : std::uint8_t {
   kDied,    ///< its handle was repaired: what it held went to others then
 };
 
-/// The last sign of life: 63 it was the last  62..61 WorkerEnd  60..20 Unix ms  12..0 life of the record
+/// The last sign of life: 63 it was the last  62..61 WorkerEnd  60..20 Unix ms
+/// 12..0 life of the record
 struct WorkerSign {
   std::uint64_t word = 0;
   using Over = shm::Field<63, 1>;
@@ -115,7 +118,8 @@ struct WorkerMark {
   Word sign;     ///< WorkerSign: each beat moves it, and so does the end
 };
 
-/// What it has in hand: 63..51 life of the record  50..26 jobs that it has at most, 0: not said  25..0 jobs that it has
+/// What it has in hand: 63..51 life of the record  50..26 jobs that it has at most, 0: not said
+/// 25..0 jobs that it has
 struct WorkerLoad {
   std::uint64_t word = 0;
   using Life = shm::Field<51, 13>;
@@ -134,8 +138,8 @@ struct WorkerLoad {
 constexpr std::uint64_t kWorkerPledged = 1,  ///< it said that it would give signs of life
     kWorkerDrains = 2;                       ///< it said that it takes no more jobs
 
-// 0 registered  8 order  16 load  24 pool  32 lane  40 traits  48 id length  56 details length  64 version
-// 72 returned  80 silence | 128 id  256 details
+// 0 registered  8 order  16 load  24 pool  32 lane  40 traits  48 id length  56 details length
+// 64 version  72 returned  80 silence | 128 id  256 details
 /// One worker. Written by the lane that its control word names, but for `load`.
 struct alignas(64) WorkerRecord {
   Word registered_at;   ///< ms

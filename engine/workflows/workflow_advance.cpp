@@ -34,8 +34,8 @@ void Workflows::begins(const Membership& member) {
   actor_.tellings_.about_workflow(Tellings::of_workflow(EventKind::kWorkflowStarted, record, head));
 }
 
-/// Once its last bit is set, the head may be used again: what is told is read before. What has not ended
-/// is counted after, so that the last one to end finds nothing left.
+/// Once its last bit is set, the head may be used again: what is told is read before. What has not
+/// ended is counted after, so that the last one to end finds nothing left.
 void Workflows::mark_ended(const Membership& member, bool failed, std::uint64_t ran_ms) {
   const Control head = head_of(store_, member);
   if (failed || !is_head(head) || !actor_.tellings_.on()) return mark(member, failed);
@@ -233,7 +233,8 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
   actor_.intend_nothing();
 }
 
-/// Twice does no harm. The head, which is never due, says in the place of that time that it was done.
+/// Twice does no harm. The head, which is never due, says in the place of that time that it was
+/// done.
 void Workflows::close(std::uint32_t slot) {
   JobRecord& head = store_.job(slot);
   const Control ended(head.control.load());

@@ -167,7 +167,8 @@ Outcome Workflows::fill_member(NewWorkflow& workflow, std::uint32_t head, std::u
              : Outcome::kOk;
 }
 
-/// Of a workflow that runs no lane uses such a slot again, so it was being filled for the first time.
+/// Of a workflow that runs no lane uses such a slot again, so it was being filled for the first
+/// time.
 bool Workflows::ended_before(const JobRecord& job) const {
   if ((job.signals.load() & kMember) == 0 || job.finished_at.get() == 0) return false;
   const std::uint64_t state = job.due_at.get();

@@ -23,8 +23,8 @@ unsigned members_left(const JobRecord& head);
 
 /// The head's control word while it is the head that the member means; else a free slot's.
 Control head_of(const Store& store, const Membership& member);
-/// Whether a finished job's slot must stay as it is: its workflow runs, or does not yet know how the
-/// job ended.
+/// Whether a finished job's slot must stay as it is: its workflow runs, or does not yet know how
+/// the job ended.
 bool kept_for_workflow(const Store& store, const JobRecord& job);
 /// Whether a job has ended and its workflow does not know how.
 bool is_unmarked(const Store& store, const JobRecord& job);

@@ -19,10 +19,11 @@ class Workflows {
  public:
   explicit Workflows(Actor& actor);
 
-  /// Whole or not at all. Roots are admitted to their queues; a queue without room refuses. One that
-  /// has lived elsewhere goes on from where it stood.
+  /// Whole or not at all. Roots are admitted to their queues; a queue without room refuses. One
+  /// that has lived elsewhere goes on from where it stood.
   Outcome create(NewWorkflow& workflow, JobId& id);
-  /// kWrongState: it has ended, as `found` says. Waiting members are cancelled; active ones may end.
+  /// kWrongState: it has ended, as `found` says. Waiting members are cancelled; active ones may
+  /// end.
   Outcome cancel(JobId id, WorkflowState& found);
 
   /// Told of each member that begins: the first one's beginning is the workflow's.

@@ -50,8 +50,8 @@ bool somebody_listens(Hands& hands) {
   return false;
 }
 
-/// The end of a job that a proxy awaits, while others tell events to it. The bell rings once when it
-/// begins; then its thread lies down, in each run, for nothing else happens until it has.
+/// The end of a job that a proxy awaits, while others tell events to it. The bell rings once when
+/// it begins; then its thread lies down, in each run, for nothing else happens until it has.
 void listen_for_an_end(Hands& hands) {
   Proxy proxy = must(Proxy::attach(hands.segment));
   const int bell = must(proxy.await_end(hands.id));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of the gateway, which runs in this process on a segment of its own: whatever is sent, the
-// gateway answers with HTTP whose JSON is JSON, never that it failed, and leaves the segment in order.
+// A client of the gateway, which runs in this process on a segment of its own: whatever is sent,
+// the gateway answers with HTTP whose JSON is JSON, never that it failed, and leaves the segment in
+// order.
 //
-// Input: requests, each begun by the byte 30. "!" and then bytes as they are sent; else a method and a
-// target, lines of the header, an empty line and the body. @0 to @9 stand for the ids of the latest jobs.
+// Input: requests, each begun by the byte 30. "!" and then bytes as they are sent; else a method
+// and a target, lines of the header, an empty line and the body. @0 to @9 stand for the ids of the
+// latest jobs.
 #include <sys/socket.h>
 #include <unistd.h>
 #include <ojs_shm/observer.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a visitor does for clients of its own: jobs that it fetches for them, and then names by id and fence.
+// What a visitor does for clients of its own: jobs that it fetches for them, and then names by id
+// and fence.
 #include <limits>
 
 #include "tests/fuzz/visitor.hpp"

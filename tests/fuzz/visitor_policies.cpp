@@ -110,7 +110,8 @@ void look_at_policies(const Observer& seen) {
   });
 }
 
-/// A job with a tenant, a limit or a unique key of its own. What it points to lives until the next one.
+/// A job with a tenant, a limit or a unique key of its own. What it points to lives until the next
+/// one.
 JobSpec Visitor::some_held_spec(Input& input) {
   JobSpec spec = some_spec(input);
   const unsigned choice = input.byte();

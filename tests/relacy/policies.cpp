@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scenes of limits, rates, tenants, pools, full queues, events, names, settings and unique jobs, most of them
-// those of tests/schedules.
+// Scenes of limits, rates, tenants, pools, full queues, events, names, settings and unique jobs,
+// most of them those of tests/schedules.
 #include <memory>
 
 #include "engine/unique/unique.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tenants that share a queue: flows and tenants come into their lines and leave them, in every order
-// of their shared accesses, one of them killed.
+// Tenants that share a queue: flows and tenants come into their lines and leave them, in every
+// order of their shared accesses, one of them killed.
 #include <algorithm>
 
 #include "tests/schedules/schedules.hpp"

@@ -88,7 +88,8 @@ class World {
   void leave(std::uint32_t self);  ///< as a handle that is closed
   void fail(std::uint32_t self);
   void beat(std::uint32_t self);  ///< and reports progress
-  /// Of the job that the last fiber holds, a message, or a checkpoint that no later report may lose.
+  /// Of the job that the last fiber holds, a message, or a checkpoint that no later report may
+  /// lose.
   void say(std::uint32_t self);
   void keep_checkpoint(std::uint32_t self);
   void cancel(std::uint32_t self, unsigned job);

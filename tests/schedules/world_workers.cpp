@@ -23,7 +23,8 @@ void World::sign_of_life(std::uint32_t self, std::string_view id) {
   const WorkerKey key = engine::find_worker(*store_, id);
   engine::Registry registry(actor(self));
   registry.count(key, 1);
-  // What was told that it lives is not ended by a look that began before, for no time passes meanwhile.
+  // What was told that it lives is not ended by a look that began before, for no time passes
+  // meanwhile.
   const bool ended = registry.beat(key) && !engine::worker_lives(*store_, key);
   if (ended && !ends_workers_) wrong_ += "a worker was ended behind its sign of life; ";
 }
@@ -84,8 +85,8 @@ void World::silence() {
   }
 }
 
-/// One worker of an id, if any; and nothing is left half done. Whole cycles of shares are shared out
-/// exactly, but for what the dead took.
+/// One worker of an id, if any; and nothing is left half done. Whole cycles of shares are shared
+/// out exactly, but for what the dead took.
 std::string World::workers_text() const {
   std::string text;
   const int shares = shares_taken_[0] + shares_taken_[1];

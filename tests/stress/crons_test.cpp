@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: many crons that come every second, processes that only stay attached and so stand by
 // to supervise, and workers. All of them are killed again and again, the broker first of all. The
-// ids of the jobs that came are written outside of the segment, in memory that survives every death.
-// In the end there are as many as the crons say they made, and one time never made two. No threads,
-// and nothing depends on time.
+// ids of the jobs that came are written outside of the segment, in memory that survives every
+// death. In the end there are as many as the crons say they made, and one time never made two. No
+// threads, and nothing depends on time.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>

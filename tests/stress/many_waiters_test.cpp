@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: twenty thousand requests wait on four threads, each with a proxy and its one descriptor:
-// fifteen thousand enqueues for room in one queue, begun in turns, so that neighbours in line are of
-// different threads, two thousand fetches, two thousand that wait for the end of a job, and a
+// fifteen thousand enqueues for room in one queue, begun in turns, so that neighbours in line are
+// of different threads, two thousand fetches, two thousand that wait for the end of a job, and a
 // thousand that wait for an event of one. Then the main thread makes room and
 // jobs, and ends some. The numbers that the jobs carry say who was let in before whom, and the
 // kernel's and the segment's tables say what the waiting costs.
@@ -164,8 +164,8 @@ TEST(ManyWaiters, BP_T05_twenty_thousand_on_four_threads_are_served_in_their_ord
       ++ended;
     }
     if (taken != kEnqueues / 2) continue;
-    // Each thread has a descriptor, which costs a thread and a handle. The process keeps the segment
-    // by a thread with a handle that may begin late, and has the two workers.
+    // Each thread has a descriptor, which costs a thread and a handle. The process keeps the
+    // segment by a thread with a handle that may begin late, and has the two workers.
     EXPECT_LE(threads() - threads_before, 2 * kThreads + 1);
     EXPECT_LE(handles(observer) - handles_before, 2 * kThreads + 3);
   }

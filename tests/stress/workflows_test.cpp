@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one process creates nested workflows, five work them off, and all of them are killed again
-// and again, while the broker is stopped half of the time. What each callback saw is written outside
-// of the segment, in memory that survives every death: the id of the job, which must stay the same
-// however often its workers die, and whether a result was missing. Of each fifth workflow a job
-// fails for good: its batch calls on_failure, the others' on_success, all on_complete. No threads, and nothing depends
-// on time. OJS_SHM_STORM_WORKFLOWS=N: so many instead of 10,000.
+// Method: one process creates nested workflows, five work them off, and all of them are killed
+// again and again, while the broker is stopped half of the time. What each callback saw is written
+// outside of the segment, in memory that survives every death: the id of the job, which must stay
+// the same however often its workers die, and whether a result was missing. Of each fifth workflow
+// a job fails for good: its batch calls on_failure, the others' on_success, all on_complete. No
+// threads, and nothing depends on time. OJS_SHM_STORM_WORKFLOWS=N: so many instead of 10,000.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>

@@ -89,8 +89,8 @@ bool print_next(EventReader& reader, const Request& request, std::uint64_t& told
   return true;
 }
 
-/// Sleeps until something is told. Where this process may not be one of the segment's, or no handle is
-/// left, for a moment.
+/// Sleeps until something is told. Where this process may not be one of the segment's, or no handle
+/// is left, for a moment.
 class Sleep {
  public:
   explicit Sleep(const SegmentName& where) {

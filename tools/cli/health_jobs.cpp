@@ -114,8 +114,8 @@ void check_runs(const Observer& observer, std::vector<Finding>& findings) {
 }
 
 /// Stamps that lie ahead were made before the clock was set back. Leases, delays and ages that
-/// began then last longer by as much; they end early when it was set forwards, which the supervisor's
-/// samples show for a minute.
+/// began then last longer by as much; they end early when it was set forwards, which the
+/// supervisor's samples show for a minute.
 void check_clock(const Observer& observer, const SegmentInfo& info,
                  std::vector<Finding>& findings) {
   constexpr std::uint64_t kNoticeableMs = 2'000;  // above what processes may differ

@@ -57,8 +57,8 @@ std::optional<std::uint64_t> available_in_control_group() {
   return std::nullopt;
 }
 
-/// Permissions do not tell all: no user makes a file in /proc. Empty when one can be made; it has no
-/// name, or soon none.
+/// Permissions do not tell all: no user makes a file in /proc. Empty when one can be made; it has
+/// no name, or soon none.
 std::string why_no_file(const std::string& dir) {
   int fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {

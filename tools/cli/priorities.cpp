@@ -14,7 +14,8 @@
 namespace ojs_shm::cli {
 namespace {
 
-// In these stand jobs, or options of jobs. What is in args, meta and unknown members is the client's.
+// In these stand jobs, or options of jobs. What is in args, meta and unknown members is the
+// client's.
 constexpr std::array<std::string_view, 9> kHoldJobs = {
     "steps", "jobs", "callbacks", "options", "chain", "group", "batch", "workflow", "job_template"};
 

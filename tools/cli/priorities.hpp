@@ -11,8 +11,8 @@ namespace ojs_shm::cli {
 /// code.
 int print_priorities(const Observer& observer, const std::string& queue, bool as_json);
 
-/// The same JSON, of a job, workflow or cron, with a number where a `priority` is a name; what is no
-/// JSON stays as it is. Throws shell::Refusal when the convention has no such name.
+/// The same JSON, of a job, workflow or cron, with a number where a `priority` is a name; what is
+/// no JSON stays as it is. Throws shell::Refusal when the convention has no such name.
 std::string number_priorities(const Observer& observer, const std::string& json);
 
 }  // namespace ojs_shm::cli

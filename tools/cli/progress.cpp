@@ -25,8 +25,8 @@ struct ProgressOptions {
   std::uint64_t fence = 0;
 };
 
-/// The job whose command this is a part of, and its attempt: a report of an attempt that is over must
-/// not count for the next one.
+/// The job whose command this is a part of, and its attempt: a report of an attempt that is over
+/// must not count for the next one.
 void read_environment(ProgressOptions& options) {
   const char* id = std::getenv("OJS_JOB_ID");
   const char* fence = std::getenv("OJS_FENCE");

@@ -19,8 +19,8 @@ void note_stop_signals();
 /// Whether one has come since.
 bool stop_signalled();
 
-/// A descriptor that becomes readable when one of these signals comes. They are blocked from now on,
-/// in this thread and all that it starts: make it before the first thread.
+/// A descriptor that becomes readable when one of these signals comes. They are blocked from now
+/// on, in this thread and all that it starts: make it before the first thread.
 class SignalDescriptor {
  public:
   /// Throws std::system_error when there is no descriptor left.

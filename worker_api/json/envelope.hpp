@@ -22,8 +22,8 @@ struct Envelope {
   std::string queue = "default";
   std::string id;    ///< empty, or a UUIDv7 in lower case
   std::string args;  ///< the client's array, without white space between tokens
-  /// empty, or an object of all that must come back to readers of the job: meta, tags, retry, unique
-  /// (where `use_existing` has become `ignore`), and unknown members
+  /// empty, or an object of all that must come back to readers of the job: meta, tags, retry,
+  /// unique (where `use_existing` has become `ignore`), and unknown members
   std::string extra;
   std::optional<std::int64_t> priority;  ///< not yet held against a convention
   /// as it was written, when 64 bits do not hold it; then in no range

@@ -28,7 +28,8 @@ void write_worker(ObjectWriter& data, const Event& event) {
   data.number("attempt", std::int64_t{event.attempt});
 }
 
-/// A limit that holds a job back is full: as many jobs as it allows. Source: ojs-rate-limiting 11.1.
+/// A limit that holds a job back is full: as many jobs as it allows. Source: ojs-rate-limiting
+/// 11.1.
 void write_limit(ObjectWriter& data, const Event& event) {
   data.text("key", event.limit_key);
   if (!event.limit_strategy.empty()) data.text("strategy", event.limit_strategy);

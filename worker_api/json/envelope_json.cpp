@@ -132,8 +132,8 @@ std::size_t utf8_length(std::string_view text) noexcept {
 constexpr std::ptrdiff_t kSafeDigits = 300;
 
 /// Sees in one walk that a text is JSON, several times faster than the parser and for most texts.
-/// What it does not know (exponents, long numbers, \u) it leaves to the parser, and it never accepts what the
-/// parser refuses.
+/// What it does not know (exponents, long numbers, \u) it leaves to the parser, and it never
+/// accepts what the parser refuses.
 class Glance {
  public:
   explicit Glance(std::string_view text) noexcept

@@ -57,7 +57,8 @@ std::string compact(std::string_view value);
 /// always JSON.
 void append_quoted(std::string& out, std::string_view text);
 
-/// Writes an object member by member. A member's name is a text, or a literal, which stands for itself.
+/// Writes an object member by member. A member's name is a text, or a literal, which stands for
+/// itself.
 class ObjectWriter {
  public:
   explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }

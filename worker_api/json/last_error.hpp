@@ -38,7 +38,8 @@ inline std::optional<JobError> last_error_of(const JobInfo& job) {
   return job.errors.back();
 }
 
-/// Whether an attempt of it has begun that was neither taken back from its holder nor left uncounted.
+/// Whether an attempt of it has begun that was neither taken back from its holder nor left
+/// uncounted.
 /// Source: ojs-core 5.3, 6.3.
 inline bool has_started(const JobInfo& job) {
   if (job.state == State::kScheduled) return false;

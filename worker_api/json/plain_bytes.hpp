@@ -28,8 +28,8 @@ inline unsigned marked_bytes(const char* bytes) noexcept {
 }
 #endif
 
-/// How many of eight bytes of a string stand for themselves before the first that does not: a quote, a
-/// backslash, a control character, or one beyond ASCII.
+/// How many of eight bytes of a string stand for themselves before the first that does not: a
+/// quote, a backslash, a control character, or one beyond ASCII.
 inline std::size_t plain_bytes(const char* bytes) noexcept {
   static_assert(std::endian::native == std::endian::little, "The first byte is the lowest.");
   constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101, kHighs = kOnes * 0x80;
@@ -42,8 +42,8 @@ inline std::size_t plain_bytes(const char* bytes) noexcept {
   return static_cast<std::size_t>(std::countr_zero(marks)) / 8;
 }
 
-/// Behind bytes of a string that stand for themselves, sixteen or eight at a time; the last few may be
-/// left. The text begins at `begin`.
+/// Behind bytes of a string that stand for themselves, sixteen or eight at a time; the last few may
+/// be left. The text begins at `begin`.
 inline const char* past_plain([[maybe_unused]] const char* begin, const char* at,
                               const char* end) noexcept {
 #if defined(__SSE2__)

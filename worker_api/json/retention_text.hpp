@@ -7,8 +7,8 @@
 
 namespace ojs_shm {
 
-/// `{"max_age": "P180D", "max_count": 10000, "next_prune_at"}`, null where there is no limit. Source:
-/// ojs-dead-letter 10.1.
+/// `{"max_age": "P180D", "max_count": 10000, "next_prune_at"}`, null where there is no limit.
+/// Source: ojs-dead-letter 10.1.
 std::string print_dead_retention(const SegmentInfo& info);
 
 }  // namespace ojs_shm

@@ -13,8 +13,8 @@ constexpr std::int64_t kLongestS = 3'153'600'000;  // a hundred years
 
 }  // namespace
 
-// What was said in whole seconds goes back as it was sent: some clients read `timeout` of a reply as
-// milliseconds, so the others do not get it. A fraction or a duration goes back in milliseconds
+// What was said in whole seconds goes back as it was sent: some clients read `timeout` of a reply
+// as milliseconds, so the others do not get it. A fraction or a duration goes back in milliseconds
 // alone, since clients of a strict type read no other `timeout` than an integer.
 bool TimeoutFields::take(const Member& member, Complaint& complaint) {
   const auto& [name, value] = member;

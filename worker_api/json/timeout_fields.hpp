@@ -19,8 +19,8 @@ class TimeoutFields {
   void check(Complaint& complaint) const;
 
   std::uint32_t timeout_ms() const { return timeout_ms_.value_or(0); }
-  /// Heartbeats renew a lease, so the shorter of `visibility_timeout` and `heartbeat_timeout` ends a
-  /// silence.
+  /// Heartbeats renew a lease, so the shorter of `visibility_timeout` and `heartbeat_timeout` ends
+  /// a silence.
   std::uint32_t lease_ms() const;
   std::uint32_t enqueue_ttl_s() const { return enqueue_ttl_s_.value_or(0); }
   std::uint32_t total_timeout_s() const { return total_timeout_s_.value_or(0); }

@@ -35,7 +35,8 @@ UniquePolicy policy_of(std::uint64_t uniqueness);
 std::optional<JobUnique> unique_in(const JobSpec& job);
 
 /// The same, counted among the jobs of its tenant alone, as if `meta_keys` named `tenant_id` too.
-/// Errors: kInvalid (a fingerprint, which would count for all tenants), and those of JobUnique::of().
+/// Errors: kInvalid (a fingerprint, which would count for all tenants), and those of
+/// JobUnique::of().
 Result<JobUnique> unique_in_tenant(const JobSpec& job);
 
 /// Whether the job's member `unique` gives the key that the job has; true where there is none. A

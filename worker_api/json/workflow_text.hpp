@@ -30,14 +30,14 @@ struct WorkflowText {
 };
 
 /// Chain, group and batch by `type`, nested in any order; without a type, steps with `depends_on`.
-/// `priority`, `queue` and `meta.tenant_id` of the whole, at its top or in `options`, and of any part
-/// that is no job, hold for the jobs that say nothing themselves. Errors: kInvalid; `subject` is the
-/// place ("$.steps[2].args"), or "json".
+/// `priority`, `queue` and `meta.tenant_id` of the whole, at its top or in `options`, and of any
+/// part that is no job, hold for the jobs that say nothing themselves. Errors: kInvalid; `subject`
+/// is the place ("$.steps[2].args"), or "json".
 Result<WorkflowText> parse_workflow(std::string_view json, std::uint64_t now_ms);
 
 /// The member `workflow` of a job that is enqueued: {"chain": [...]}, {"group": [...]},
-/// {"batch": {"jobs": [...], "callbacks": {...}}}. The job comes first, and what follows inherits its
-/// priority, queue and tenant.
+/// {"batch": {"jobs": [...], "callbacks": {...}}}. The job comes first, and what follows inherits
+/// its priority, queue and tenant.
 Result<WorkflowText> workflow_of_job(std::string_view job, std::uint64_t now_ms);
 
 /// The members of a workflow, its parts and steps that mean something, but for those of jobs.

@@ -109,8 +109,8 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   std::mutex repair_;
 };
 
-/// Of a thread of the parent, in the child of a fork: neither joined nor detached, as another thread
-/// may have its number by now.
+/// Of a thread of the parent, in the child of a fork: neither joined nor detached, as another
+/// thread may have its number by now.
 void abandon(std::thread& thread);
 /// A wait that can be added to a clock: what is longer is a hundred years.
 inline std::chrono::milliseconds within_reach(std::chrono::milliseconds wait) {
@@ -217,8 +217,8 @@ class Handle {
 
   /// Reads a spec and makes its queue if need be.
   SpecFault read(const JobSpec& spec, engine::NewJob& job);
-  /// Makes the queues of jobs for which there is none yet, unless one of them, the one at `at`, will
-  /// be refused: a queue stays for ever.
+  /// Makes the queues of jobs for which there is none yet, unless one of them, the one at `at`,
+  /// will be refused: a queue stays for ever.
   SpecFault make_queues(std::span<const JobSpec> specs, std::span<engine::NewJob> jobs,
                         std::size_t& at);
 

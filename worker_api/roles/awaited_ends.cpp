@@ -8,7 +8,8 @@
 
 namespace ojs_shm::internal {
 
-/// Asks for the ring, then looks: a lane that takes the job into its hands afterwards sees the wish.
+/// Asks for the ring, then looks: a lane that takes the job into its hands afterwards sees the
+/// wish.
 bool AwaitedEnds::add(engine::JobId id) {
   const std::uint32_t slot = engine::find_job(store_, id);
   if (slot == engine::kNoIndex) {

@@ -9,8 +9,8 @@
 
 namespace ojs_shm::internal {
 
-/// Jobs whose end one thread waits for. Each lies with those that ring the same word of the segment when
-/// they end, so that a look at them takes 64 loads while none has ended.
+/// Jobs whose end one thread waits for. Each lies with those that ring the same word of the segment
+/// when they end, so that a look at them takes 64 loads while none has ended.
 class AwaitedEnds {
  public:
   explicit AwaitedEnds(engine::Store& store) : store_(store) {}

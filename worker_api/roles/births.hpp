@@ -9,8 +9,9 @@
 
 namespace ojs_shm::internal {
 
-/// The id of each slot's job and when it was created, as earlier walks over all slots have read them.
-/// They never change for a job, and stand in another cache line than its state, its queue and its
+/// The id of each slot's job and when it was created, as earlier walks over all slots have read
+/// them. They never change for a job, and stand in another cache line than its state, its queue and
+/// its
 /// generation: what a walk costs is the lines that it reads.
 class Births {
  public:

@@ -8,8 +8,8 @@
 
 namespace ojs_shm::internal {
 
-/// When a cron whose time `due` has come fires next: missed times are one. Nothing: the expression or
-/// its zone cannot be read here. 0: never again.
+/// When a cron whose time `due` has come fires next: missed times are one. Nothing: the expression
+/// or its zone cannot be read here. 0: never again.
 std::optional<std::uint64_t> next_time(const engine::CronTexts& texts, std::uint64_t due,
                                        std::uint64_t now);
 

@@ -29,8 +29,8 @@ namespace ojs_shm::internal {
 /// again when it has been read.
 class EventBell {
  public:
-  /// Names. Queues that do not exist yet are looked for again and again, and what the queues of a pool
-  /// are.
+  /// Names. Queues that do not exist yet are looked for again and again, and what the queues of a
+  /// pool are.
   struct Wanted {
     std::vector<std::string> queues = {}, pools = {};
     Listener::Wanted news = {};
@@ -76,8 +76,8 @@ class EventBell {
     soon_.set();
     kick();
   }
-  /// Enqueues that wait for room have places of this lane. The first of them gives up then, ms of the
-  /// steady clock; 0: none waits.
+  /// Enqueues that wait for room have places of this lane. The first of them gives up then, ms of
+  /// the steady clock; 0: none waits.
   void await_room(std::uint64_t first_end_ms) {
     const std::lock_guard lock(mutex_);
     first_end_ms_ = first_end_ms;
@@ -143,7 +143,8 @@ class EventBell {
     name_each_once(found);
     if (!found.empty()) queues_ = std::move(found);
   }
-  /// A call may be for an enqueue that waits for room: then all that came since the last ring count.
+  /// A call may be for an enqueue that waits for room: then all that came since the last ring
+  /// count.
   void serve() {
     Sleeper sleeper(handle_->actor(), queues_);
     std::uint32_t heard = 0;  // of the calls, before the last ring

@@ -14,9 +14,9 @@ namespace ojs_shm::internal {
 /// This lane among those that sleep until an event is told, or a job ends that is waited for.
 ///
 /// A teller stores its count and then looks for the flag, without a barrier in between, which would
-/// cost each event tens of nanoseconds. So a listener may lie down between the two and not be woken;
-/// it looks again after kSoonMs, when the count has long left the teller's processor, and sleeps
-/// longer only then.
+/// cost each event tens of nanoseconds. So a listener may lie down between the two and not be
+/// woken; it looks again after kSoonMs, when the count has long left the teller's processor, and
+/// sleeps longer only then.
 class Listener {
  public:
   struct Wanted {
@@ -72,8 +72,9 @@ class Listener {
   }
 
  private:
-  /// An event is told this long after it happened: a reader leaves those of the last 20 ms for later,
-  /// by a clock that may lag ten. kLookMs: a lane that died before it woke this one is repaired by then.
+  /// An event is told this long after it happened: a reader leaves those of the last 20 ms for
+  /// later, by a clock that may lag ten. kLookMs: a lane that died before it woke this one is
+  /// repaired by then.
   static constexpr std::uint64_t kRestMs = 30, kSoonMs = 20, kLookMs = 1'000, kIdleMs = 60'000;
 
   std::uint64_t ends_rung() const {

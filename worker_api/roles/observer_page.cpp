@@ -223,7 +223,8 @@ JobPage Observer::page(const JobPageRequest& request) const {
   const std::size_t begin = std::min<std::size_t>(request.offset, most);
   const std::size_t end = begin + std::min<std::size_t>(request.limit, most);
   First first(end + 1, request.falls, behind);
-  // In a young segment later slots have later jobs: those that come first in the list are met first.
+  // In a young segment later slots have later jobs: those that come first in the list are met
+  // first.
   const std::uint32_t slots = choice.possible() ? store.slots() : 0;
   Standing at;
   const std::uint32_t step = request.falls ? ~0U : 1U;

@@ -132,7 +132,8 @@ bool Producer::deduplicated(std::size_t at) const { return impl_->deduplicated(a
   return outcome == engine::Outcome::kClash ? clash(spec) : enqueue_again(spec, queue, outcome);
 }
 
-/// Of a job of a few words into a queue that has a bound and no other option. False: it goes another way.
+/// Of a job of a few words into a queue that has a bound and no other option. False: it goes
+/// another way.
 [[gnu::noinline, gnu::flatten]] bool Producer::Impl::enqueue_under_bound(const JobSpec& spec,
                                                                          engine::JobId& id) {
   const std::uint32_t queue = actor().known_queue(spec.queue);

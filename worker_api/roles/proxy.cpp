@@ -88,8 +88,8 @@ engine::WorkerKey Proxy::Impl::worker_of(const FetchRequest& request) {
       lives && !request.pool.empty() && store().workers[key.place()].pool.load() == 0;
   if (lives && known != workers.end() && !moves_in) return key;
   if (!lives || moves_in) {
-    // It has said no more of itself than this fetch does, so it promises no signs of life. Where there
-    // is no place for it, its jobs are those of a worker that said nothing.
+    // It has said no more of itself than this fetch does, so it promises no signs of life. Where
+    // there is no place for it, its jobs are those of a worker that said nothing.
     WorkerReport report{.id = request.worker, .pledges = false};
     if (!lives) report.queues = request.queues;
     if (!request.pool.empty()) report.pool = request.pool;
@@ -116,7 +116,8 @@ std::size_t Proxy::Impl::room_of(engine::WorkerKey worker, std::uint32_t pool) {
   return most - std::min<std::size_t>(most, engine::jobs_of_worker(store(), worker));
 }
 
-/// For a worker that is registered the registry speaks, so the handle itself has no seat in the pool.
+/// For a worker that is registered the registry speaks, so the handle itself has no seat in the
+/// pool.
 Result<Handle*> Proxy::Impl::handle_of_pool(std::uint32_t pool, bool for_worker) {
   auto& known = pools[pool];
   if (!known) {

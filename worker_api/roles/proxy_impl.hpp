@@ -58,8 +58,8 @@ struct Proxy::Impl {
   Result<engine::Snapshot> find(std::string_view id, bool texts);
   /// The job of the id, active in the attempt that is meant.
   Result<engine::Snapshot> hold(std::string_view id, std::uint64_t fence, bool texts);
-  /// What `act` does to it. The job may be handed over between the look and the act, which is the same
-  /// attempt under another word, so that it is looked at once more.
+  /// What `act` does to it. The job may be handed over between the look and the act, which is the
+  /// same attempt under another word, so that it is looked at once more.
   template <class Act>
   Status with_held(std::string_view id, std::uint64_t fence, bool texts, const Act& act,
                    std::string_view subject = "result") {

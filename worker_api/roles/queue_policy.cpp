@@ -97,7 +97,8 @@ Result<std::vector<engine::QueueOrder::LevelWeight>> read_weights(
   if (weights.empty()) return read;
   if (divisor == 0)
     return invalid_setting("level_weights", "at least one level must have a weight of its own");
-  // Where one turn for all others would make the cycle too long, they get as many as divide the rest.
+  // Where one turn for all others would make the cycle too long, they get as many as divide the
+  // rest.
   std::uint64_t turns = 1;
   for (const auto& [level, weight] : by_level) turns += weight;
   const bool fits = turns <= engine::Turn::kMostTurns;

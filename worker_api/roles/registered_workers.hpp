@@ -36,7 +36,8 @@ class Registration {
   WorkerDirective directive(const engine::Store& store) const;
   /// By the thread of the handle: what the worker does, from now on and if it registers anew.
   Status say(engine::Actor& actor, WorkerDirective state);
-  /// Before a fetch, by the thread of the handle. Registers it anew if it was ended. kOk, kEmpty, kClosed.
+  /// Before a fetch, by the thread of the handle. Registers it anew if it was ended. kOk, kEmpty,
+  /// kClosed.
   Status may_fetch(engine::Actor& actor);
   /// The handle that made the worker ends it.
   void leave(engine::Actor& actor);

@@ -30,8 +30,8 @@ std::string_view result_to_keep(std::string_view result, const Job& job);
 
 /// Of a spec that asks for a time that cannot be kept to.
 Error wrong_result_ttl(const JobSpec& spec);
-/// Puts result_ttl_s among the other members of the job, where the segment keeps it. One that cannot
-/// be kept to stays where it is, and the spec is refused.
+/// Puts result_ttl_s among the other members of the job, where the segment keeps it. One that
+/// cannot be kept to stays where it is, and the spec is refused.
 void keep_result_ttl(JobSpec& spec, std::deque<std::string>& texts);
 
 /// Specs as they came or, where any has a result_ttl_s, with all of those kept.

@@ -14,8 +14,8 @@
 
 namespace ojs_shm::internal {
 
-/// Event::id: unique in the segment by lane and sequence, and between segments by the salt; sorts by
-/// time.
+/// Event::id: unique in the segment by lane and sequence, and between segments by the salt; sorts
+/// by time.
 std::string event_id(const engine::EventFacts& facts, std::uint64_t salt);
 
 /// Whether an event of any segment may have it.

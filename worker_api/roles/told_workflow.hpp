@@ -15,8 +15,8 @@ namespace ojs_shm::internal {
 /// What an event about a workflow says by itself.
 void describe_told_workflow(const engine::EventFacts& facts, Event& event);
 
-/// What has no room in such an event, from the workflow and its jobs. Its graph and its tree never change,
-/// so they are read once for the events of a workflow that come one after the other.
+/// What has no room in such an event, from the workflow and its jobs. Its graph and its tree never
+/// change, so they are read once for the events of a workflow that come one after the other.
 class ToldWorkflow {
  public:
   void add_to(Event& event, const engine::Store& store, const engine::EventFacts& facts);

@@ -48,8 +48,8 @@ class TreeWriter {
 };
 
 /// The results of what a member comes after, a JSON array in the order of the steps: those of the
-/// steps before it in its chain, of all jobs of a batch for its callbacks, of what a step of a graph
-/// depends on. "" when the workflow is not known any more.
+/// steps before it in its chain, of all jobs of a batch for its callbacks, of what a step of a
+/// graph depends on. "" when the workflow is not known any more.
 std::string parent_results(const engine::Store& store, const engine::Membership& member);
 
 /// Nothing when the head is gone.

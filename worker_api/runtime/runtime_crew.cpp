@@ -66,7 +66,8 @@ Outcome call(const HandlerChain& chain, const Handler& handler, JobContext& cont
   }
 }
 
-/// A job that was lost meanwhile (cancelled, expired, given back) is no longer this crew's to settle.
+/// A job that was lost meanwhile (cancelled, expired, given back) is no longer this crew's to
+/// settle.
 void settle(Worker& worker, Station& station, Outcome outcome) {
   Job* job = station.finish();
   if (job == nullptr) return;

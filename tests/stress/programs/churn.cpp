@@ -109,9 +109,9 @@ std::uint64_t needed(const Observer& observer) {
          used(observer, "handles") * 4;
 }
 
-/// `step` so many times. Hints are packed again and again, so the chunks in use go up and down: after
-/// each hundredth of the steps they must come down to three times what is needed, however long the
-/// broker has to wait for a processor.
+/// `step` so many times. Hints are packed again and again, so the chunks in use go up and down:
+/// after each hundredth of the steps they must come down to three times what is needed, however
+/// long the broker has to wait for a processor.
 bool churn(const char* what, std::uint64_t times, const Observer& observer, const Busy& busy,
            const std::function<void(std::uint64_t)>& step) {
   constexpr std::uint64_t kLooks = 100, kWarmUp = 500'000;  // dead hints for most of the pool

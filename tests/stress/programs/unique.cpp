@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enqueues of a hundred contended unique keys while producers and workers are killed. A ledger outside
-// of the segment says who works a job of which key: of the keys that reject and ignore no two may be
-// at work at once. It also has a line for each enqueue, and balances them: what was stored is worked
-// once, or replaced; what was refused is never at work. In the end every key must be free.
+// Enqueues of a hundred contended unique keys while producers and workers are killed. A ledger
+// outside of the segment says who works a job of which key: of the keys that reject and ignore no
+// two may be at work at once. It also has a line for each enqueue, and balances them: what was
+// stored is worked once, or replaced; what was refused is never at work. In the end every key must
+// be free.
 #include <sched.h>
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>

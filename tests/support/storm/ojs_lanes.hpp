@@ -23,7 +23,8 @@ struct OjsPlan {
   SegmentOptions options;
   /// every operation, not only enqueue, fetch and the ways to end an attempt
   bool everything = false;
-  /// jobs with tenants and limits, unique jobs, a pool of workers, queues that wait or drop, imports
+  /// jobs with tenants and limits, unique jobs, a pool of workers, queues that wait or drop,
+  /// imports
   bool policies = false;
   bool tight = false;              ///< a segment that is full all the time
   std::uint64_t backlog = 10'000;  ///< where producers slow down

@@ -164,8 +164,8 @@ PlannedJob::PlannedJob(PayloadKey key, const OjsPlan& plan,
   if (plan.policies && id.empty() && dice.chance(0.1)) add_unique(dice);
 }
 
-/// One of few that may live at a time. Not of a job with an id of its own, for whose enqueue was cut
-/// off may come in when it is repeated, or not.
+/// One of few that may live at a time. Not of a job with an id of its own, for whose enqueue was
+/// cut off may come in when it is repeated, or not.
 void PlannedJob::add_unique(Dice& dice) {
   constexpr std::uint64_t kKeys = 50;
   extra = fmt::format(R"({{"meta":{{"lot":{}}}}})", dice.below(kKeys));

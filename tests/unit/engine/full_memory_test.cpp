@@ -122,7 +122,8 @@ TEST(FullMemory, a_bounded_queue_gives_its_credit_back_when_the_memory_is_short)
   EXPECT_EQ(s.producer.enqueue(spec_of({}, "bounded")).code(), Code::kQueueFull);
 }
 
-/// A job whose key another has needs no memory: that it is a duplicate is what its producer must know.
+/// A job whose key another has needs no memory: that it is a duplicate is what its producer must
+/// know.
 TEST(FullMemory, a_unique_duplicate_is_told_so_when_slots_are_short) {
   QuietSegment s(few_slots(64));
   const std::string first = s.put(unique_job().spec);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What moved between two looks, by numbers that are made by hand: no time passes and no segment is there.
+// What moved between two looks, by numbers that are made by hand: no time passes and no segment is
+// there.
 #include "tools/top/sampler.hpp"
 
 #include <gtest/gtest.h>

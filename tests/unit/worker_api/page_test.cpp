@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observer::page() beside Observer::list(): the same jobs, sorted, cut into pages, whatever is asked.
+// Observer::page() beside Observer::list(): the same jobs, sorted, cut into pages, whatever is
+// asked.
 #include <algorithm>
 #include <atomic>
 #include <set>

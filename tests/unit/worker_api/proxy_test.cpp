@@ -126,7 +126,8 @@ TEST_F(ForClients, weights_hold_over_fetches_of_one_job_each) {
   EXPECT_EQ(of_a, 18);
 }
 
-/// Each fetch by another handle, as of a process that fetches once and goes; some are native workers.
+/// Each fetch by another handle, as of a process that fetches once and goes; some are native
+/// workers.
 TEST_F(ForClients, PRI_S5_FS_T05_weights_hold_over_workers_that_fetch_once_and_go) {
   for (int i = 0; i < 60; ++i) s.put(2, "a"), s.put(2, "b"), s.put(2, "c");
   std::map<std::string, int> served;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An attempt that ran too long, and what the job's own policy says of that. Source: ojs-timeouts 9.1.
+// An attempt that ran too long, and what the job's own policy says of that. Source: ojs-timeouts
+// 9.1.
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {

@@ -43,8 +43,8 @@ class Body {
   std::optional<std::vector<std::string>> ids(std::string_view name) const;
   std::optional<std::vector<std::string_view>> elements(std::string_view name) const;
   std::optional<Body> object(std::string_view name) const;
-  /// Throws a Fault unless each member is one of these and says something: what was meant to choose some must
-  /// not choose all.
+  /// Throws a Fault unless each member is one of these and says something: what was meant to choose
+  /// some must not choose all.
   void choose_by(std::initializer_list<std::string_view> known) const;
   const std::vector<json::Member>& members() const { return members_; }
 

@@ -37,8 +37,8 @@ const Envelope* taken_id(const Error& error, std::span<const Envelope> envelopes
   return nullptr;
 }
 
-/// Which job of a batch the error speaks of, where that is known. The library counts the jobs that it
-/// was given from 1, a request's array from 0.
+/// Which job of a batch the error speaks of, where that is known. The library counts the jobs that
+/// it was given from 1, a request's array from 0.
 std::optional<std::size_t> place_of(const Error& error, std::span<const Envelope> envelopes,
                                     Places places) {
   if (places.size() == 1) return places.front();
@@ -93,7 +93,8 @@ bool waits_for_its_first_run(const JobInfo& job) {
                               job.state == State::kPending);
 }
 
-/// The job as it was accepted, when a worker was faster than this reply, which tells of the enqueue.
+/// The job as it was accepted, when a worker was faster than this reply, which tells of the
+/// enqueue.
 JobInfo accepted(Desk& desk, const Envelope& envelope, std::string_view id, Result<JobInfo> found) {
   JobInfo job;
   if (found) {

@@ -14,11 +14,11 @@
 
 namespace ojs_shm::gateway {
 
-/// What became of a request with an idempotency key, so that the same request again changes nothing and
-/// gets the same reply: a pending job of the queue "ojs.receipts", unique by tenant, operation and key.
-/// It ends by itself after 24 hours. The first one says which ids the request's jobs have; the reply
-/// takes its place. A gateway that dies in between leaves the first, and after 30 seconds another goes
-/// on from there. One thread at a time. Source: ojs-bulk-operations 10.
+/// What became of a request with an idempotency key, so that the same request again changes nothing
+/// and gets the same reply: a pending job of the queue "ojs.receipts", unique by tenant, operation
+/// and key. It ends by itself after 24 hours. The first one says which ids the request's jobs have;
+/// the reply takes its place. A gateway that dies in between leaves the first, and after 30 seconds
+/// another goes on from there. One thread at a time. Source: ojs-bulk-operations 10.
 class Receipt {
  public:
   static constexpr std::string_view kQueue = "ojs.receipts";
@@ -41,8 +41,8 @@ class Receipt {
   bool taken_over() const { return since_ms_ != 0; }
   /// Whether that request stored the job.
   bool brought(const JobInfo& job) const { return job.created_at_ms >= since_ms_; }
-  /// False: the reply is larger than a job's args may be. In a full segment the reply is not kept; what
-  /// the receipt said before still is.
+  /// False: the reply is larger than a job's args may be. In a full segment the reply is not kept;
+  /// what the receipt said before still is.
   bool keep(Desk& desk, const Reply& reply) const;
 
  private:

@@ -25,8 +25,8 @@ struct SchemaEntry {
   }
 };
 
-/// Schemas that clients leave for each other. They live in this process; a job is held against one when
-/// it asks for that. Thread-safe.
+/// Schemas that clients leave for each other. They live in this process; a job is held against one
+/// when it asks for that. Thread-safe.
 class SchemaBook {
  public:
   static constexpr std::size_t kMost = 1000;

@@ -13,8 +13,8 @@ namespace ojs_shm::gateway {
 /// Why a JSON value does not fit a JSON Schema (draft 2020-12), with the place in the value; empty:
 /// it fits. A keyword that would restrict the value and is not checked here is a reason, too: what
 /// was not checked is not called valid. Such a schema is refused before. `format` is a note, as the
-/// draft has it. A check that takes the thread more than 250 ms is given up, and is a reason. Both have
-/// passed json::check().
+/// draft has it. A check that takes the thread more than 250 ms is given up, and is a reason. Both
+/// have passed json::check().
 std::string schema_problem(std::string_view schema, std::string_view value);
 
 /// A schema that refers to itself without end, or a value that deep, is refused.

@@ -15,7 +15,8 @@ namespace ojs_shm::gateway {
 /// The job as clients receive it, with what this gateway knows beside the segment.
 std::string job_text(Desk& desk, const JobInfo& job);
 void append_job_text(std::string& out, Desk& desk, const JobInfo& job);
-/// The job of an id. With the header X-OJS-Tenant another tenant's job is not there. Throws a Fault.
+/// The job of an id. With the header X-OJS-Tenant another tenant's job is not there. Throws a
+/// Fault.
 JobInfo job_of(Desk& desk, const Request& request, const std::string& id);
 /// The tenant in the path. Of others a tenant sees and changes nothing. Throws a Fault.
 const std::string& named_tenant(const Request& request);

@@ -18,9 +18,9 @@ struct Part {
 
 Part part_of(Desk& desk, const WorkflowStep& step, std::size_t index);
 
-/// The parts but for callbacks, which nothing waits for: their texts, the latest report, and how far
-/// they are together. A batch counts those that completed; of any other, parts count as far as they
-/// are.
+/// The parts but for callbacks, which nothing waits for: their texts, the latest report, and how
+/// far they are together. A batch counts those that completed; of any other, parts count as far as
+/// they are.
 Part all_parts(Desk& desk, const WorkflowStep& whole) {
   Part all;
   std::size_t count = 0;

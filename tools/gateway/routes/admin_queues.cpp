@@ -132,8 +132,8 @@ State purgeable(const std::string& name) {
       "states");
 }
 
-/// {"states": [...], "older_than"?, "confirm": true}: waiting jobs are cancelled, and what is kept of
-/// those that are over goes.
+/// {"states": [...], "older_than"?, "confirm": true}: waiting jobs are cancelled, and what is kept
+/// of those that are over goes.
 Reply purge(Desk& desk, const Request& request) {
   const Body body(request);
   if (!body.flag("confirm").value_or(false))

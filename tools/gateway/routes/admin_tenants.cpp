@@ -150,8 +150,8 @@ std::map<std::string, Tally> all_tallies(Desk& desk) {
   return tallies;
 }
 
-/// What part of the work the tenant is to get by its weight, and what it got in the last minute of all
-/// that was done for tenants.
+/// What part of the work the tenant is to get by its weight, and what it got in the last minute of
+/// all that was done for tenants.
 void write_fairness(Desk& desk, json::ObjectWriter& writer, const std::string& tenant) {
   std::map<std::string, Tally> tallies = all_tallies(desk);
   tallies.try_emplace(tenant);
@@ -228,7 +228,8 @@ struct Change {
 constexpr std::uint32_t kLargestDepth = 16'777'215, kLargestConcurrency = 8192,
                         kLargestWeight = 1000;
 
-/// What the specification offers beyond that is refused by its name: the segment would not keep to it.
+/// What the specification offers beyond that is refused by its name: the segment would not keep to
+/// it.
 void read_limits(const Body& limits, Change& change) {
   for (const json::Member& member : limits.members()) {
     if (member.name == "reason") continue;  // a note of the operator
@@ -301,8 +302,8 @@ void set_concurrency(Desk& desk, const std::string& tenant, const Change& change
   desk.hall.jobs_came();
 }
 
-/// In each queue that there is, a weight in those that are fair; a bound where there is none, in the one
-/// that jobs go to by themselves.
+/// In each queue that there is, a weight in those that are fair; a bound where there is none, in
+/// the one that jobs go to by themselves.
 void set_in_queues(Desk& desk, const std::string& tenant, const Change& change) {
   std::vector<QueueInfo> queues = desk.observer.queues();
   if (queues.empty() && change.sets_depth) queues.emplace_back().name = "default";

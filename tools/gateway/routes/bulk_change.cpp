@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many jobs are changed by one request, each with its own outcome. Source: ojs-bulk-operations 6 to 8.
+// Many jobs are changed by one request, each with its own outcome. Source: ojs-bulk-operations 6 to
+// 8.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -111,7 +112,8 @@ std::vector<std::string> chosen(Desk& desk, Choice choice) {
   return ids;
 }
 
-/// What the same request chose before its gateway died, or what it chooses now, and leaves to the next.
+/// What the same request chose before its gateway died, or what it chooses now, and leaves to the
+/// next.
 std::vector<std::string> chosen_once(Desk& desk, const Choice& choice,
                                      std::optional<Receipt>& receipt) {
   if (receipt && receipt->chosen()) return *receipt->chosen();

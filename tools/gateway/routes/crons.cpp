@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Crons: jobs that are enqueued again and again. Each under both names of the specification's texts,
-// /cron and /crons. Source: ojs-cron 8; requirements B.4.
+// Crons: jobs that are enqueued again and again. Each under both names of the specification's
+// texts, /cron and /crons. Source: ojs-cron 8; requirements B.4.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -70,8 +70,8 @@ Reply set(Desk& desk, const Request& request, std::unique_ptr<CronText> cron) {
 }
 
 /// A member that is neither the cron's nor one of a job, such as `overlap`, is refused; inside of
-/// `job_template` and `options` members stay with the jobs, as they do with a job, unless the segment
-/// refuses them.
+/// `job_template` and `options` members stay with the jobs, as they do with a job, unless the
+/// segment refuses them.
 std::unique_ptr<CronText> with_no_stranger(Desk& desk, const Request& request,
                                            std::unique_ptr<CronText> cron) {
   for (const json::Member& member : json::members_of(request.body))

@@ -209,8 +209,8 @@ Reply get_one(Desk& desk, const Request& request) {
   return ok(wrapped_and_flat("job", joined(job_text(desk, job), times)));
 }
 
-/// What query and body choose: {"filter": {...}}, or the same at the top. What says nothing is refused,
-/// for it was meant to keep some out.
+/// What query and body choose: {"filter": {...}}, or the same at the top. What says nothing is
+/// refused, for it was meant to keep some out.
 JobFilter chosen(Desk& desk, const Request& request) {
   const auto check = [](const std::string& name, std::string_view value) {
     if (std::ranges::find(kChoosing, name) == kChoosing.end() || value.empty())

@@ -133,7 +133,8 @@ Fault no_duration(std::string_view field, TimeFault why, std::string_view expect
 
 Fault not_found(std::string_view resource, std::string_view id) {
   const std::string_view shown = id.substr(0, 128);
-  // What has an id is told of in the library's words, which another tenant's job must not differ from.
+  // What has an id is told of in the library's words, which another tenant's job must not differ
+  // from.
   const bool is_dead = resource == "dead_letter_job";
   const bool has_id = resource == "job" || resource == "workflow" || is_dead;
   Fault fault{

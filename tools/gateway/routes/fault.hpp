@@ -13,8 +13,8 @@
 
 namespace ojs_shm::gateway {
 
-/// Why a request is refused. Thrown by handlers, so that each of their steps is one line; the router
-/// turns it into a reply.
+/// Why a request is refused. Thrown by handlers, so that each of their steps is one line; the
+/// router turns it into a reply.
 struct Fault {
   unsigned status = 400;
   std::string code = {}, message = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Limits of keys: what jobs brought, and what an operator sets over it. Source: ojs-rate-limiting 9.
+// Limits of keys: what jobs brought, and what an operator sets over it. Source: ojs-rate-limiting
+// 9.
 #include <algorithm>
 
 #include "tools/gateway/intake/body.hpp"

@@ -24,8 +24,8 @@ std::size_t number_asked(const Request& request, const std::string& name, std::s
 /// The values of a query's member, separated by commas.
 std::vector<std::string> texts_asked(const Request& request, const std::string& name);
 
-/// A time of a query or a body, or one that counts from now, in Unix ms and never 0; throws a Fault that
-/// names the field when it is none.
+/// A time of a query or a body, or one that counts from now, in Unix ms and never 0; throws a Fault
+/// that names the field when it is none.
 std::uint64_t time_of(std::uint64_t now_ms, const std::string& text, std::string_view field);
 
 /// What `print` makes of each, separated by commas.
@@ -51,8 +51,8 @@ using Names = std::initializer_list<std::string_view>;
 /// "NAME":[texts] under each name.
 std::string named(const Names& names, std::string_view texts);
 
-/// Of a list of jobs by creation, a cursor is where a page ended, "MS.ID" of its last job: what comes
-/// or goes meanwhile moves nothing.
+/// Of a list of jobs by creation, a cursor is where a page ended, "MS.ID" of its last job: what
+/// comes or goes meanwhile moves nothing.
 std::string cursor_of(const JobInfo& job);
 std::pair<std::uint64_t, std::string> place_of(const std::string& cursor);
 
@@ -84,8 +84,8 @@ struct Page {
   std::string text(std::size_t total) const;
 };
 
-/// ?limit, ?offset and ?cursor of the other endpoints, or ?page and ?per_page; a cursor is the offset
-/// where it goes on, and in of_jobs() the place of a job.
+/// ?limit, ?offset and ?cursor of the other endpoints, or ?page and ?per_page; a cursor is the
+/// offset where it goes on, and in of_jobs() the place of a job.
 struct Slice {
   std::size_t limit = 50, offset = 0;
   bool by_page = false;

@@ -66,8 +66,8 @@ class Router {
   std::vector<Pattern> patterns_;
 };
 
-/// What every request must fulfil before its handler sees it: version, content type, token. Throws a
-/// Fault.
+/// What every request must fulfil before its handler sees it: version, content type, token. Throws
+/// a Fault.
 void admit(const Request& request, const Route& route, const Tokens& tokens);
 /// The content type that the client gets.
 std::string_view negotiated_type(std::string_view accept);

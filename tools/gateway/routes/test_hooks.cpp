@@ -13,8 +13,8 @@
 namespace ojs_shm::gateway {
 namespace {
 
-/// Removes crons, ends every job, drops dead letters, resumes queues, forgets workers. Ended jobs stay readable, and
-/// counters go on.
+/// Removes crons, ends every job, drops dead letters, resumes queues, forgets workers. Ended jobs
+/// stay readable, and counters go on.
 Reply reset(Desk& desk, const Request&) {
   for (const CronInfo& cron : desk.observer.crons()) (void)desk.admin.remove_cron(cron.name);
   std::int64_t cancelled = 0;

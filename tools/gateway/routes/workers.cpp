@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker protocol: fetch, ack, nack, heartbeat. A job that is handed out belongs to this process
-// until its client has the reply, and to its lease from then on.
+// The worker protocol: fetch, ack, nack, heartbeat. A job that is handed out belongs to this
+// process until its client has the reply, and to its lease from then on.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>

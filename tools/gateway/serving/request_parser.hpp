@@ -8,8 +8,8 @@
 
 namespace ojs_shm::gateway {
 
-/// Reads one request into what handlers see of it, and keeps nothing else of its header: Beast's own
-/// parser makes a list of all fields first.
+/// Reads one request into what handlers see of it, and keeps nothing else of its header: Beast's
+/// own parser makes a list of all fields first.
 class RequestParser final : public boost::beast::http::basic_parser<true> {
  public:
   RequestParser() { eager(true); }
@@ -17,7 +17,8 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   /// Without path and query, which stand in target().
   Request& request() { return request_; }
   const std::string& target() const { return target_; }
-  /// How long the client says that the body is; 0: it has not said so. Also of a body that is refused.
+  /// How long the client says that the body is; 0: it has not said so. Also of a body that is
+  /// refused.
   std::uint64_t announced_bytes() const { return announced_bytes_; }
   /// Of HTTP: 10 or 11.
   int http_version() const { return http_version_; }

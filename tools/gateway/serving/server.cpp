@@ -32,8 +32,8 @@ using Local = asio::local::stream_protocol;
 
 namespace {
 
-/// How long the tape waits for events that it has seen and that are too young to be told; and how often it
-/// looks where the segment has no handle left for a descriptor that tells of them.
+/// How long the tape waits for events that it has seen and that are too young to be told; and how
+/// often it looks where the segment has no handle left for a descriptor that tells of them.
 constexpr std::chrono::milliseconds kTapeTurn{20};
 constexpr std::chrono::milliseconds kWatchedLook{1'000};
 
@@ -158,7 +158,8 @@ void Server::await_events() {
 /// Now, and again and again: each second while clients watch. Ends the wait that there is.
 void Server::take_stats() {
   const auto census = hall_.census(back_desk_.observer);
-  const bool watched = hall_.stats().add(*census, back_desk_.observer.waits(), census->registered.size());
+  const bool watched =
+      hall_.stats().add(*census, back_desk_.observer.waits(), census->registered.size());
   if (watched)
     for (const auto& shift : shifts_) shift->wake_listeners();
   stats_timer_.expires_after(watched ? kWatchedLook : std::chrono::milliseconds(StatsLog::kStepMs));

@@ -95,8 +95,8 @@ asio::awaitable<void> Session::converse() {
   idle_ = false;
 }
 
-/// What is answered to a request that cannot be read; nothing when its client has gone. A body that is
-/// too long is told with its length, where the client says it. Source: ojs-payload-limits 9.1.
+/// What is answered to a request that cannot be read; nothing when its client has gone. A body that
+/// is too long is told with its length, where the client says it. Source: ojs-payload-limits 9.1.
 std::optional<Fault> Session::fault_of(beast::error_code failed,
                                        const RequestParser& parser) const {
   if (failed == http::error::header_limit || failed == http::error::buffer_overflow)

@@ -58,8 +58,8 @@ class Session final : public Visit {
   boost::asio::awaitable<Reply> answer_slowly(const Route& route, const Request& request);
   /// Into head_: the reply but its body.
   void print_head(const Reply& reply, const Request& request, bool keep_alive);
-  /// As much of the reply as the kernel takes at once; the rest is in `unsent_`, as long as the reply
-  /// lives.
+  /// As much of the reply as the kernel takes at once; the rest is in `unsent_`, as long as the
+  /// reply lives.
   void write_now(const Reply& reply, const Request& request, bool keep_alive);
   boost::asio::awaitable<bool> write_rest();
   void watch_for_end();

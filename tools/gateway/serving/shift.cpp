@@ -18,16 +18,16 @@ namespace ojs_shm::gateway {
 namespace {
 
 /// How often a line looks for jobs of other processes where the segment has no handle left for a
-/// descriptor that tells of them, and how long it waits after the descriptor told of a job that none of
-/// the line may have.
+/// descriptor that tells of them, and how long it waits after the descriptor told of a job that
+/// none of the line may have.
 constexpr std::chrono::milliseconds kGlance{10};
 /// How late a connection whose time is over may be closed.
 constexpr std::chrono::milliseconds kLateness{200};
 /// How long a loop looks for the next request before it sleeps: about what falling asleep and being
 /// woken take together.
 constexpr std::chrono::microseconds kAwake{50};
-/// Before a loop stays awake, so many waits in a row must have been shorter than this, each with the
-/// request that ended it.
+/// Before a loop stays awake, so many waits in a row must have been shorter than this, each with
+/// the request that ended it.
 constexpr std::chrono::microseconds kShort{100};
 constexpr unsigned kShortWaits = 8;
 
@@ -44,9 +44,9 @@ Shift::Shift(Hall& hall, const Segment& segment)
       wires_timer_(context_),
       ring_timer_(context_) {}
 
-/// A client that sends each request as soon as it has the reply before finds the loop awake. Where the
-/// next request does not come in time, as when its client wants this core, the loop sleeps at once the
-/// next times.
+/// A client that sends each request as soon as it has the reply before finds the loop awake. Where
+/// the next request does not come in time, as when its client wants this core, the loop sleeps at
+/// once the next times.
 void Shift::run() {
   using Clock = std::chrono::steady_clock;
   const bool single_core = std::thread::hardware_concurrency() < 2;

@@ -56,14 +56,14 @@ class Shift {
 
   /// Visits that wait for events; each is woken to look itself.
   std::list<Visit*>& listeners() { return listeners_; }
-  /// Wakes the visit when what it waits with is decided, until leave_room(). Without has_ring() the visit
-  /// looks for itself.
+  /// Wakes the visit when what it waits with is decided, until leave_room(). Without has_ring() the
+  /// visit looks for itself.
   Result<WaitingEnqueue> begin_enqueue(std::span<const JobSpec> jobs,
                                        std::chrono::milliseconds patience, Visit& visit);
   void leave_room() { --room_seekers_; }
   bool has_ring() const { return ring_.has_value(); }
-  /// Wakes the visit when the job has ended. False: nothing tells of that, because the segment has no
-  /// handle left.
+  /// Wakes the visit when the job has ended. False: nothing tells of that, because the segment has
+  /// no handle left.
   bool await_end(const std::string& job, Visit& visit);
   void forget_end(const std::string& job, Visit& visit);
 

@@ -27,8 +27,8 @@ class Wire {
   Wire(const Wire&) = delete;
 
   executor_type get_executor() { return plain_.get_executor(); }
-  /// The reads and writes to come have that long. It is the shift that looks, a few times a second, and
-  /// closes the connection: a timer for each of them would cost a tenth of a short request.
+  /// The reads and writes to come have that long. It is the shift that looks, a few times a second,
+  /// and closes the connection: a timer for each of them would cost a tenth of a short request.
   void expires_after(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
   void expires_never() { deadline_ = Clock::time_point::max(); }
   bool has_expired(Clock::time_point now) const { return now >= deadline_; }
@@ -37,8 +37,8 @@ class Wire {
   boost::asio::awaitable<bool> greet(std::chrono::milliseconds patience);
   /// Behind the last byte that is written: TLS's close_notify, and the end of what is sent.
   boost::asio::awaitable<void> part();
-  /// Behind part(): takes what the client still sends, until it ends or its time is over. A close before
-  /// would be told to it by a reset, which may overtake the last reply.
+  /// Behind part(): takes what the client still sends, until it ends or its time is over. A close
+  /// before would be told to it by a reset, which may overtake the last reply.
   boost::asio::awaitable<void> hear_out(std::chrono::milliseconds patience);
   /// Breaks off what is read or written; part() may follow.
   void break_off();
@@ -52,8 +52,8 @@ class Wire {
   /// The client will send nothing more, as far as the kernel knows.
   bool client_has_closed();
 
-  /// As many of the bytes as the kernel takes at once, so that a short reply needs no round through the
-  /// loop; none through TLS.
+  /// As many of the bytes as the kernel takes at once, so that a short reply needs no round through
+  /// the loop; none through TLS.
   template <class Buffers>
   std::size_t write_now(const Buffers& buffers) {
     boost::system::error_code failed;  // async_write_some meets it again

@@ -21,8 +21,8 @@ class BulkMeter {
  public:
   BulkMeter();
 
-  /// A request that is over. `operation`: "enqueue", "cancel", "retry" or "delete"; `items`: how many jobs of
-  /// each status of the reply.
+  /// A request that is over. `operation`: "enqueue", "cancel", "retry" or "delete"; `items`: how
+  /// many jobs of each status of the reply.
   void count(std::string_view operation, bool atomic,
              const std::map<std::string_view, std::size_t>& items,
              std::chrono::steady_clock::duration took);

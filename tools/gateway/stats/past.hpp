@@ -25,8 +25,8 @@ struct StatsMark {
                 retried = 0, rejected = 0;
   /// Of the segment; 0 for a queue.
   std::uint64_t bytes_used = 0, bytes_total = 0, deaths = 0, repairs = 0;
-  /// How many jobs waited no longer than each bound of a WaitHistogram, and last how many there were,
-  /// by their low 32 bits. Empty: none.
+  /// How many jobs waited no longer than each bound of a WaitHistogram, and last how many there
+  /// were, by their low 32 bits. Empty: none.
   std::vector<std::uint32_t> waited = {};
 
   void add(const QueueInfo& queue);
@@ -38,9 +38,9 @@ constexpr std::uint64_t period_of(std::uint64_t at_ms, std::uint64_t period_ms) 
   return (at_ms - std::min<std::uint64_t>(at_ms, 1)) / period_ms * period_ms;
 }
 
-/// What was seen of one queue, or of all: the first look, the last one of each five seconds for some
-/// time, of each minute for a day, of each hour for thirty days, and the latest. Source: ojs-admin-api
-/// 10.2.
+/// What was seen of one queue, or of all: the first look, the last one of each five seconds for
+/// some time, of each minute for a day, of each hour for thirty days, and the latest. Source:
+/// ojs-admin-api 10.2.
 class Past {
  public:
   static constexpr std::uint64_t kStepMs = 5'000;

@@ -13,8 +13,8 @@
 
 namespace ojs_shm::gateway {
 
-/// How many jobs of each queue ended in the last minute and in the last hour, or in as much of it as
-/// is known. Thread-safe. Source: ojs-http-binding 11.2, ojs-admin-api 6.1.
+/// How many jobs of each queue ended in the last minute and in the last hour, or in as much of it
+/// as is known. Thread-safe. Source: ojs-http-binding 11.2, ojs-admin-api 6.1.
 class RecentEnds {
  public:
   struct Ended {

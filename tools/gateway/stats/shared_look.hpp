@@ -8,8 +8,8 @@
 
 namespace ojs_shm::gateway {
 
-/// One look at something that is dear to look at, for all who ask within a short time. Those who come
-/// while a look is taken wait for it. Thread-safe.
+/// One look at something that is dear to look at, for all who ask within a short time. Those who
+/// come while a look is taken wait for it. Thread-safe.
 template <class T>
 class SharedLook {
  public:

@@ -80,7 +80,8 @@ std::string last_event_id(const Request& request) {
   return std::string(id.empty() && after != nullptr ? std::string_view(*after) : id);
 }
 
-/// Whether an event is so young that the tape may not have it yet. Its id begins with its milliseconds.
+/// Whether an event is so young that the tape may not have it yet. Its id begins with its
+/// milliseconds.
 bool is_young(std::string_view id, std::uint64_t now_ms) {
   constexpr std::size_t kPrefix = 4, kDigits = 13;  // "evt_", and 12 digits around a hyphen
   if (!id.starts_with("evt_") || id.size() < kPrefix + kDigits) return false;

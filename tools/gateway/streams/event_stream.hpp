@@ -28,7 +28,8 @@ std::string id_of_end(const std::string& job);
 std::string piece_of(const Told& told);
 std::string piece_of(std::string_view id, std::string_view type, std::string_view data);
 
-/// Sends the events that the filter lets pass, until the client or the gateway goes, or the job ends.
+/// Sends the events that the filter lets pass, until the client or the gateway goes, or the job
+/// ends.
 boost::asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit,
                                     EventFilter filter, std::optional<JobStream> of = {});
 

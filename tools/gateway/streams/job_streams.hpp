@@ -7,8 +7,8 @@
 
 namespace ojs_shm::gateway {
 
-/// All that happens to a job. One that has ended when the client comes tells its last change, if the
-/// filter lets changes pass.
+/// All that happens to a job. One that has ended when the client comes tells its last change, if
+/// the filter lets changes pass.
 JobStream events_of_job(std::string job, const EventFilter& filter);
 /// How far a job is, and how it ends.
 JobStream progress_of_job(std::string job);

@@ -18,8 +18,8 @@ struct JobNote {
   std::string worker = {};
 };
 
-/// Notes on the jobs that workers of this gateway run. They live in this process: another gateway of the
-/// segment has its own, and a new one begins without any. Thread-safe.
+/// Notes on the jobs that workers of this gateway run. They live in this process: another gateway
+/// of the segment has its own, and a new one begins without any. Thread-safe.
 class Notes {
  public:
   static constexpr std::size_t kMostNotes = 100'000;

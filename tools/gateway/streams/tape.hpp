@@ -26,8 +26,8 @@ struct Told {
   std::string json;
   /// the last that is told of a job in a final state
   bool ends_job = false;
-  /// of a `system.gap`, which every listener gets: events of the segment that were overwritten before
-  /// the gateway read them
+  /// of a `system.gap`, which every listener gets: events of the segment that were overwritten
+  /// before the gateway read them
   std::uint64_t lost = 0;
   /// Event::position; of what follows from an event, the same
   std::uint64_t position = 0;
@@ -106,8 +106,8 @@ class Tape {
   std::optional<Observer> observer_;
   std::optional<EventReader> reader_;
   std::deque<std::shared_ptr<const Told>> kept_;
-  /// Of events that are kept no longer, also of a time when there were listeners before: the hash of
-  /// the id, and the position.
+  /// Of events that are kept no longer, also of a time when there were listeners before: the hash
+  /// of the id, and the position.
   std::deque<std::pair<std::size_t, std::uint64_t>> remembered_;
   std::uint64_t first_ = 0;        ///< number of the oldest that is kept
   std::uint64_t turned_ = 0;       ///< number of what comes next, at the last turn

@@ -44,11 +44,11 @@ struct QueueSettings {
 
 /// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy",
 /// "warning_threshold", "clear_threshold", "drop", "tenant_max_depth", "tenant_max_size_bytes",
-/// "tenant_bounds": {"a": {"max_depth", "max_size_bytes"}}}, "aging": {"enabled", "preset", "interval", "rate", "cap" or
-/// "floor"} or "default", "level_weights": {"0": 5, "high": 3, "*": 1}, "shards",
-/// "tenant_fairness": {"enabled", "strategy": "fair-share", "scope": "within" or "across",
-/// "default_weight", "weights": {"a": 5}}, "retention": {"completed": "P7D", "discarded": "P30D",
-/// "cancelled": null}}`, null takes back. Errors: kInvalid; `subject` is the member.
+/// "tenant_bounds": {"a": {"max_depth", "max_size_bytes"}}}, "aging": {"enabled", "preset",
+/// "interval", "rate", "cap" or "floor"} or "default", "level_weights": {"0": 5, "high": 3, "*":
+/// 1}, "shards", "tenant_fairness": {"enabled", "strategy": "fair-share", "scope": "within" or
+/// "across", "default_weight", "weights": {"a": 5}}, "retention": {"completed": "P7D", "discarded":
+/// "P30D", "cancelled": null}}`, null takes back. Errors: kInvalid; `subject` is the member.
 OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 
 struct SegmentFile {
@@ -159,10 +159,10 @@ class OJS_SHM_API Admin {
   /// on in `qo`, off elsewhere.
   Status set_immutable_priorities(bool on);
   /// Maintenance of the segment: while it is on, no process gets a job from any queue, no scheduled
-  /// job or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. It is independent of the pauses of queues. Survives this process.
-  /// `estimated_end_ms`, Unix time, is told to those who look, 0: nothing is said; it ends nothing.
-  /// Errors: kInvalid (the reason is longer than 256 bytes), kTimeout (a stopped process is in the
-  /// middle of it).
+  /// job or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. It
+  /// is independent of the pauses of queues. Survives this process. `estimated_end_ms`, Unix time,
+  /// is told to those who look, 0: nothing is said; it ends nothing. Errors: kInvalid (the reason
+  /// is longer than 256 bytes), kTimeout (a stopped process is in the middle of it).
   Status set_maintenance(bool on, std::string_view reason = {}, std::uint64_t estimated_end_ms = 0);
   /// The supervisor drops dead letters that are too old or too many, now and every five minutes.
   Status set_dead_retention(const DeadLetterRetention& retention);

@@ -35,7 +35,8 @@ struct OJS_SHM_API QueueCensus {
   bool starving = false;  ///< it has jobs, and no worker took one for a rotation interval
   std::uint64_t starved_total = 0;
 
-  /// "paused", "full", "starving", "warning" (over its threshold) or "running": the first that holds.
+  /// "paused", "full", "starving", "warning" (over its threshold) or "running": the first that
+  /// holds.
   std::string_view state() const;
   /// The order in force: "strict", "ageing" or "weights", with ", tenants" and ", N shards".
   std::string order() const;
@@ -70,8 +71,9 @@ struct Census {
   std::uint64_t at_ms = 0;  ///< Unix time, by the segment's clock
   /// a copy of a segment's file, as its last trace left it (Segment::examine)
   bool post_mortem = false;
-  /// of a broker that died, and was not replaced: the last repair after a death, or, while it is not
-  /// repaired, the last trace that a job or the supervisor left; Unix ms, 0: none died, or not known
+  /// of a broker that died, and was not replaced: the last repair after a death, or, while it is
+  /// not repaired, the last trace that a job or the supervisor left; Unix ms, 0: none died, or not
+  /// known
   std::uint64_t broker_lost_ms = 0;
   bool removed = false;  ///< the segment's file has been removed, or another has its name
   /// its pools are those that the segment describes, without an option that makes them larger

@@ -44,8 +44,9 @@ struct Event {
   std::string progress_message, progress_data;
   /// of the limit that held the job back, let it go or dropped it, or that the job's report closed
   std::string limit_key;
-  /// Of an event about a limit: which of its rules holds jobs back, "concurrency", "rate", "throttle",
-  /// or "report" for a job's report; and how many jobs that rule allows, as it is set now.
+  /// Of an event about a limit: which of its rules holds jobs back, "concurrency", "rate",
+  /// "throttle", or "report" for a job's report; and how many jobs that rule allows, as it is set
+  /// now.
   std::string limit_strategy;
   std::uint64_t limit_allows = 0;
   /// of workers; empty when it is about a queue or a job
@@ -54,8 +55,8 @@ struct Event {
   std::string previous_strategy, new_strategy;      ///< of a pool
   std::uint64_t depth = 0, bound = 0;               ///< of the queue, in `unit`: backpressure
   std::string_view unit = "";                       ///< "jobs" or "bytes"
-  /// how many refused jobs this event speaks for; pruned dead letters; jobs discarded with a queue; jobs of
-  /// a request about many
+  /// how many refused jobs this event speaks for; pruned dead letters; jobs discarded with a queue;
+  /// jobs of a request about many
   std::uint64_t count = 0;
   std::uint64_t done = 0;  ///< of a request about many jobs: to how many it was done
   bool atomic = false;     ///< such a request: to all or none
@@ -66,16 +67,18 @@ struct Event {
   std::uint64_t scheduled_at_ms = 0, run_count = 0;  ///< of a cron; 0: it was triggered
   /// of a cron, as long as there is one of that name
   std::string cron_expression, timezone;
-  /// Of an event about a workflow; `queue` is then its first job's, `job_type` of the step that completed
-  /// or by which it failed, `duration_ms` of the step or of the whole, from its first job's beginning.
+  /// Of an event about a workflow; `queue` is then its first job's, `job_type` of the step that
+  /// completed or by which it failed, `duration_ms` of the step or of the whole, from its first
+  /// job's beginning.
   std::string workflow_id;
-  /// of its root, as long as the segment keeps it; `workflow_type`: "chain", "group", "batch" or "workflow"
+  /// of its root, as long as the segment keeps it; `workflow_type`: "chain", "group", "batch" or
+  /// "workflow"
   std::string workflow_name, workflow_type, workflow_tenant;
   std::string step_id;                                 ///< the step's name, else the id of its job
   std::uint32_t total_steps = 0, steps_remaining = 0;  ///< its jobs; those that have not ended
-  /// Of a registered worker: that has the job, or that the event is about. Then "worker.lost": it was ended
-  /// for its silence of `duration_ms`, `count` jobs returned; "worker.stopped": it was registered for
-  /// `duration_ms`, `reason` is "shutdown", "error"
+  /// Of a registered worker: that has the job, or that the event is about. Then "worker.lost": it
+  /// was ended for its silence of `duration_ms`, `count` jobs returned; "worker.stopped": it was
+  /// registered for `duration_ms`, `reason` is "shutdown", "error"
   /// (its process died) or "silent" (it had not promised any sign of life); "worker.quiet" and
   /// "worker.resumed": it has `active_jobs`
   std::string worker_id;
@@ -94,12 +97,13 @@ struct EventOptions {
   /// are held back, for a quiet segment.
   std::uint32_t settle_ms = 20;
   /// Instead: begin behind the event with this Event::id, also when another reader gave it out; and
-  /// its Event::position there, so that lost() counts what is kept no more of those behind it. 0: not
-  /// known. Of two handles' events in one millisecond either may come first while they are young.
+  /// its Event::position there, so that lost() counts what is kept no more of those behind it. 0:
+  /// not known. Of two handles' events in one millisecond either may come first while they are
+  /// young.
   std::string after = {};
   std::uint64_t after_position = 0;
-  /// Which are given out; what is empty lets all pass. Types as in Event::type, "job.*" means all that
-  /// begin so. An event of which the segment does not know type or tenant any more has none.
+  /// Which are given out; what is empty lets all pass. Types as in Event::type, "job.*" means all
+  /// that begin so. An event of which the segment does not know type or tenant any more has none.
   std::vector<std::string> types = {}, queues = {}, jobs = {}, job_types = {};
   std::string tenant = {};  ///< whose jobs and workflows
 };

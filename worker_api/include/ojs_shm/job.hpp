@@ -96,7 +96,8 @@ struct JobSpec {
   /// how many seconds its result is kept after its end; 0: not stored; -1 or unset: no limit of its
   /// own. Stored in `extra` as `result_ttl`; at most 3,153,600,000
   std::optional<std::int64_t> result_ttl_s = {};
-  /// Seconds from its creation within which an attempt must begin, else it is discarded; 0: no limit.
+  /// Seconds from its creation within which an attempt must begin, else it is discarded; 0: no
+  /// limit.
   /// Source: ojs-timeouts 5.3
   std::uint32_t enqueue_ttl_s = 0;
   /// seconds from its creation within which it must have ended, over all attempts, else it is

@@ -62,8 +62,9 @@ struct LimitInfo {
 };
 
 /// Reads `{"key", "concurrency", "rate": {"limit", "period", "window"}, "throttle": {"limit",
-/// "period", "burst"}, "on_limit"}`. Errors: kInvalid; `subject` is the member. With `key_given` the
-/// limit is an operator's: `key` may be left out, and there may be `expires_at`, a time of RFC 3339.
+/// "period", "burst"}, "on_limit"}`. Errors: kInvalid; `subject` is the member. With `key_given`
+/// the limit is an operator's: `key` may be left out, and there may be `expires_at`, a time of RFC
+/// 3339.
 OJS_SHM_API Result<JobLimit> parse_limit(std::string_view json, bool key_given = false);
 /// As parse_limit() reads it, with everything else that is known about it.
 OJS_SHM_API std::string print_limit(const LimitInfo& limit);

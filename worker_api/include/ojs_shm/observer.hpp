@@ -42,7 +42,8 @@ struct LevelWeight {
   std::uint32_t weight = 0;
 };
 
-/// How tenants share a queue. A tenant is a job's `meta.tenant_id`; jobs without one are one tenant.
+/// How tenants share a queue. A tenant is a job's `meta.tenant_id`; jobs without one are one
+/// tenant.
 /// Source: fair scheduling 9; `across`: "Priority", the summary, "Fair Scheduling".
 struct TenantFairness {
   bool enabled = true;
@@ -62,8 +63,8 @@ struct TenantBound {
 };
 
 /// How long a queue keeps its jobs after their end, by the state in which they ended; dead letters
-/// have a retention of their own (DeadLetterRetention). At most as long as the segment has room, and
-/// as its own retention says. Source: ojs-queue-config 6.3.
+/// have a retention of their own (DeadLetterRetention). At most as long as the segment has room,
+/// and as its own retention says. Source: ojs-queue-config 6.3.
 struct QueueRetention {
   /// after the end; 0, and in a QueueInfo unset: as the segment keeps them
   std::optional<std::uint64_t> completed_ms = {}, discarded_ms = {}, cancelled_ms = {};
@@ -202,7 +203,8 @@ struct Transition {
   /// or dropped
   std::string from = {}, to = {};
 };
-/// `{"time", "handle", "pid", "slot", "job", "queue", "from", "to"}`; what is not known is left out.
+/// `{"time", "handle", "pid", "slot", "job", "queue", "from", "to"}`; what is not known is left
+/// out.
 OJS_SHM_API std::string print_transition(const Transition& transition);
 
 struct JobFilter {

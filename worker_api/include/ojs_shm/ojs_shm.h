@@ -104,7 +104,7 @@ typedef struct ojs_shm_error {
   uint64_t retry_after_ms;  // of QUEUE_FULL: when there may be room, at least 1,000; else 0
   // of QUEUE_FULL: whose bound it is, "" that of jobs without a tenant; NULL: the queue's
   const char* tenant;
-  // of DUPLICATE by a unique key: that of job `subject`; of NOT_FOUND: "gone", it had the job; or ""
+  // of DUPLICATE by a unique key: that of job `subject`; of NOT_FOUND: "gone", it had the job
   const char* state;
 } ojs_shm_error;
 
@@ -260,7 +260,7 @@ OJS_SHM_API int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_sp
 // OJS_SHM_ID_SIZE bytes) may be NULL. All structs have the same struct_size, also their distance.
 OJS_SHM_API int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                       size_t count, char* ids);
-// Waits until it is finished; the job as JSON. timeout_ms < 0: without end. Errors: NOT_FOUND, TIMEOUT.
+// Waits until it is finished; the job as JSON. timeout_ms < 0: no limit. Errors: NOT_FOUND, TIMEOUT.
 OJS_SHM_API int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms,
                                  char* buffer, size_t size);
 // The job as JSON, as it stands now. Errors: NOT_FOUND.
@@ -370,11 +370,11 @@ OJS_SHM_API int ojs_shm_fetch(ojs_shm_worker* worker, ojs_shm_job* job, int64_t 
 // Returns how many; 0 when the time passed with none. Errors: CLOSED.
 OJS_SHM_API int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs,
                                         size_t count, int64_t timeout_ms);
-// Acks each of `count` jobs without a result; returns how many. lost[i] (`lost` may be NULL) is 1 for
-// a job that is no longer held, else 0. EMPTY: a handle holds no job; none was acked.
+// Acks each of `count` jobs without a result; returns how many. lost[i] (`lost` may be NULL) is 1
+// for a job that is no longer held, else 0. EMPTY: a handle holds no job; none was acked.
 OJS_SHM_API int64_t ojs_shm_ack_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs,
                                       size_t count, unsigned char* lost);
-// The next five accept a job that another worker handle of this process fetched. Errors of all: LOST.
+// The next five accept a job of another worker handle of this process. Errors of all: LOST.
 // active -> completed. `result` is JSON or NULL. Errors: TOO_LARGE, NOMEM (the job stays active).
 OJS_SHM_API int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result,
                             size_t result_size);

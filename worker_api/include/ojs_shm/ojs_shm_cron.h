@@ -10,7 +10,8 @@ extern "C" {
 #endif
 
 // Makes a cron from its JSON, or replaces the cron of that name, whose counts stay:
-//   {"name": "nightly", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "overlap_policy": "skip",
+//   {"name": "nightly", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "overlap_policy":
+//   "skip",
 //    "enqueue", "allow" or "cancel_previous", "enabled": true, "type": "report.make", "args": [],
 //    "options": {"queue": "reports"}}
 // 1: it is new, 0: it was replaced. Errors: INVALID (the subject is the member), NOMEM (also 256
@@ -21,8 +22,8 @@ OJS_SHM_API int ojs_shm_remove_cron(ojs_shm_admin* admin, const char* name);
 // A disabled cron never fires; once enabled again, it fires at its next time. Errors: NOT_FOUND.
 OJS_SHM_API int ojs_shm_enable_cron(ojs_shm_admin* admin, const char* name, int enabled);
 // Enqueues its job now, leaves its next time, and writes the job's id (OJS_SHM_ID_SIZE bytes).
-// Errors: NOT_FOUND, WRONG_STATE (its last job is not finished, and its overlap is skip), DUPLICATE,
-// QUEUE_FULL, NOMEM.
+// Errors: NOT_FOUND, WRONG_STATE (its last job is not finished, and its overlap is skip),
+// DUPLICATE, QUEUE_FULL, NOMEM.
 OJS_SHM_API int ojs_shm_trigger_cron(ojs_shm_admin* admin, const char* name, char* id);
 // JSON: one cron with its next time and its counts (errors: NOT_FOUND); an array of all, by name.
 OJS_SHM_API int64_t ojs_shm_cron(ojs_shm_observer* observer, const char* name, char* buffer,

@@ -36,9 +36,10 @@ enum {  // which job that is
 // let in first; a batch is let in when there is room for all of it.
 OJS_SHM_API int ojs_shm_enqueue_within(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                        size_t count, int64_t timeout_ms, char* ids);
-// The same without blocking: any number of enqueues may wait at once. The jobs are copied. Closing the
-// handle gives up its place in line. One thread at a time may use a producer and what waits through
-// it. For event loops ojs_shm_proxy_enqueue_begin() has a descriptor that tells when to poll.
+// The same without blocking: any number of enqueues may wait at once. The jobs are copied. Closing
+// the handle gives up its place in line. One thread at a time may use a producer and what waits
+// through it. For event loops ojs_shm_proxy_enqueue_begin() has a descriptor that tells when to
+// poll.
 typedef struct ojs_shm_waiting ojs_shm_waiting;
 OJS_SHM_API int ojs_shm_enqueue_begin(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                       size_t count, int64_t timeout_ms, ojs_shm_waiting** waiting);

@@ -42,9 +42,9 @@ enum {                          // what ojs_shm_page() sorts by, then by creatio
   OJS_SHM_ORDER_SCHEDULED = 1,  // when it is due
   OJS_SHM_ORDER_PRIORITY = 2
 };
-// JSON: {"jobs":[...],"total":N,"more":true or false}, a part of a sorted list that is picked without
-// reading the rest: the filter's limit says how many (0: 50) behind the first `offset`. `falls`: not
-// 0 for the newest, latest or highest number first. `filter` may be NULL.
+// JSON: {"jobs":[...],"total":N,"more":true or false}, a part of a sorted list that is picked
+// without reading the rest: the filter's limit says how many (0: 50) behind the first `offset`.
+// `falls`: not 0 for the newest, latest or highest number first. `filter` may be NULL.
 OJS_SHM_API int64_t ojs_shm_page(ojs_shm_observer* observer, const ojs_shm_job_filter* filter,
                                  int order, int falls, uint64_t offset, char* buffer, size_t size);
 
@@ -64,15 +64,16 @@ typedef struct ojs_shm_args {
 // INVALID (also for an id or a unique key, which one job has), NOMEM (no further queue), CLOSED.
 OJS_SHM_API int ojs_shm_prepare(ojs_shm_producer* producer, const ojs_shm_job_spec* kind,
                                 ojs_shm_prepared** prepared);
-// As ojs_shm_enqueue and ojs_shm_enqueue_batch; `job` may be NULL, for args of []. Errors: as those.
+// As ojs_shm_enqueue and ojs_shm_enqueue_batch; `job` may be NULL, for args of []. Errors: as
+// those.
 OJS_SHM_API int ojs_shm_enqueue_prepared(ojs_shm_producer* producer, ojs_shm_prepared* prepared,
                                          const ojs_shm_args* job, char* id);
 OJS_SHM_API int ojs_shm_enqueue_prepared_batch(ojs_shm_producer* producer,
                                                ojs_shm_prepared* prepared, const ojs_shm_args* jobs,
                                                size_t count, char* ids);
 
-// discarded or cancelled -> available, as if it had never been tried. Errors: NOT_FOUND, WRONG_STATE,
-// DUPLICATE (it is unique, and another job has its key).
+// discarded or cancelled -> available, as if it had never been tried. Errors: NOT_FOUND,
+// WRONG_STATE, DUPLICATE (it is unique, and another job has its key).
 OJS_SHM_API int ojs_shm_retry_job(ojs_shm_producer* producer, const char* id);
 
 enum {                          // what ojs_shm_bulk() does to each job
@@ -115,11 +116,13 @@ OJS_SHM_API int ojs_shm_checkpoint(ojs_shm_worker* worker, ojs_shm_job* job, con
 // Writes what was kept last, in this attempt or an earlier one; "" when there is nothing.
 OJS_SHM_API int64_t ojs_shm_last_checkpoint(const ojs_shm_job* job, char* buffer, size_t size);
 
-// Maintenance of the segment: while it is on, no process gets a job from any queue, no scheduled job
-// or retry becomes available, and no cron fires; enqueues go on, and active jobs may end. `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells
-// both. Errors: INVALID, TIMEOUT.
+// Maintenance of the segment: while it is on, no process gets a job from any queue, no scheduled
+// job or retry becomes available, and no cron fires; enqueues go on, and active jobs may end.
+// `reason` may be NULL, and has 256 bytes at most; ojs_shm_stats() tells both. Errors: INVALID,
+// TIMEOUT.
 OJS_SHM_API int ojs_shm_set_maintenance(ojs_shm_admin* admin, int on, const char* reason);
-// The same with the time at which it is meant to end, Unix ms, 0: nothing is said. It is told, and ends nothing.
+// The same with the time at which it is meant to end, Unix ms, 0: nothing is said. It is told, and
+// ends nothing.
 OJS_SHM_API int ojs_shm_set_maintenance_until(ojs_shm_admin* admin, int on, const char* reason,
                                               uint64_t estimated_end_ms);
 

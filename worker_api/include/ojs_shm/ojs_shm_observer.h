@@ -34,10 +34,11 @@ OJS_SHM_API int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size
 OJS_SHM_API int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type,
                                          int64_t* priority);
 // How long jobs waited to be handed out, and ran, ever: an array of {"queue", "priority",
-// "from_enqueue", "from_available", "runs"}, the last three {"count", "sum_ms", "up_to_ms": {"1": n}}.
+// "from_enqueue", "from_available", "runs"}, the last three {"count", "sum_ms", "up_to_ms": {"1":
+// n}}.
 OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size);
-// The newest transitions of jobs of all handles, at most so many, oldest first: an array of {"time",
-// "handle", "pid", "slot", "job", "queue", "from", "to"}.
+// The newest transitions of jobs of all handles, at most so many, oldest first: an array of
+// {"time", "handle", "pid", "slot", "job", "queue", "from", "to"}.
 OJS_SHM_API int64_t ojs_shm_recent(ojs_shm_observer* observer, uint64_t most, char* buffer,
                                    size_t size);
 // "urgent" and the like, as a number of this segment's convention. Errors: NOT_FOUND or INVALID,
@@ -83,14 +84,16 @@ typedef struct ojs_shm_event_options {
   uint32_t reserved;   // 0
 } ojs_shm_event_options;
 
-// The same, of chosen events. Errors: also INVALID (a type that no event has, or what is not an id).
+// The same, of chosen events. Errors: also INVALID (a type that no event has, or what is not an
+// id).
 OJS_SHM_API int ojs_shm_events_choose(const ojs_shm_segment* segment,
                                       const ojs_shm_event_options* options,
                                       ojs_shm_events** events);
 // Of the event that was read last: its number among all that the segment told; 0: none was read.
 OJS_SHM_API int64_t ojs_shm_event_position(ojs_shm_events* events);
-// 1: `after` was still there when the first event was asked for. 0: events begin with the first that is
-// kept and not older; ojs_shm_events_lost() counts what is missing if `after_position` was given.
+// 1: `after` was still there when the first event was asked for. 0: events begin with the first
+// that is kept and not older; ojs_shm_events_lost() counts what is missing if `after_position` was
+// given.
 OJS_SHM_API int ojs_shm_events_resumed(ojs_shm_events* events);
 
 #ifdef __cplusplus

@@ -27,7 +27,8 @@ typedef struct ojs_shm_fetch_request {
   size_t queue_count;
   const uint32_t*
       weights;  // one for each queue, 1 to 1,000: how often it has its turn; NULL: strict
-  // whose queues and strategy hold; NULL: the pool in which the worker is registered, else "default"
+  // whose queues and strategy hold; NULL: the pool in which the worker is registered, else
+  // "default"
   const char* pool;
   const char* tenant;  // only this tenant's jobs, whatever stands before them; NULL: any
   const char* worker;  // its id; a worker told to take no more gets none; NULL: no worker is named
@@ -57,32 +58,34 @@ OJS_SHM_API int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetc
 OJS_SHM_API int ojs_shm_proxy_await(ojs_shm_proxy* proxy, const char* const* queues,
                                     size_t queue_count, const char* const* pools,
                                     size_t pool_count);
-// The end of this job, besides those that are awaited already: ojs_shm_proxy_take_ended(). Errors: also
-// NOT_FOUND (no job can have that id).
+// The end of this job, besides those that are awaited already: ojs_shm_proxy_take_ended(). Errors:
+// also NOT_FOUND (no job can have that id).
 OJS_SHM_API int ojs_shm_proxy_await_end(ojs_shm_proxy* proxy, const char* id);
 OJS_SHM_API int ojs_shm_proxy_forget_end(ojs_shm_proxy* proxy, const char* id);
-// JSON: an array of the ids of those awaited jobs that have ended, or are not there any more. They are
-// awaited no longer; a text that did not fit is had from ojs_shm_last_text().
+// JSON: an array of the ids of those awaited jobs that have ended, or are not there any more. They
+// are awaited no longer; a text that did not fit is had from ojs_shm_last_text().
 OJS_SHM_API int64_t ojs_shm_proxy_take_ended(ojs_shm_proxy* proxy, char* buffer, size_t size);
-// Events, some 30 ms after they were told, so that ojs_shm_next_event() gives them out; `on` 0: no more.
+// Events, some 30 ms after they were told, so that ojs_shm_next_event() gives them out; `on` 0: no
+// more.
 OJS_SHM_API int ojs_shm_proxy_await_events(ojs_shm_proxy* proxy, int on);
 struct ojs_shm_waiting;  // ojs_shm_full.h
-// ojs_shm_enqueue_begin(), and its end is awaited: ojs_shm_proxy_take_decided(), which names it by `tag`.
-// The descriptor tells of it when it is decided, also when its time is over. Returns the descriptor.
+// ojs_shm_enqueue_begin(), and its end is awaited: ojs_shm_proxy_take_decided(), which names it by
+// `tag`. The descriptor tells of it when it is decided, also when its time is over. Returns the
+// descriptor.
 OJS_SHM_API int ojs_shm_proxy_enqueue_begin(ojs_shm_proxy* proxy, const ojs_shm_job_spec* jobs,
                                             size_t count, int64_t timeout_ms, uint64_t tag,
                                             struct ojs_shm_waiting** waiting);
 // The tags of those enqueues that are decided, in the order in which they were, and whose
-// ojs_shm_enqueue_poll() has not said so yet; it does from now on. Each once. Returns how many; where there
-// are more than `most` the descriptor stays readable.
+// ojs_shm_enqueue_poll() has not said so yet; it does from now on. Each once. Returns how many;
+// where there are more than `most` the descriptor stays readable.
 OJS_SHM_API int64_t ojs_shm_proxy_take_decided(ojs_shm_proxy* proxy, uint64_t* tags, size_t most);
 
 // `fence` is that of the attempt which is meant; 0: the present one. Errors of all that take an id:
 // INVALID, NOT_FOUND, WRONG_STATE (not active; the error's subject is the state), LOST (another
 // attempt runs).
 
-// Of a job that was fetched HELD: its client has it, so it belongs to its lease now, whatever becomes
-// of this process; the fence stays. LOST also when it was handed over before.
+// Of a job that was fetched HELD: its client has it, so it belongs to its lease now, whatever
+// becomes of this process; the fence stays. LOST also when it was handed over before.
 OJS_SHM_API int ojs_shm_proxy_hand_over(ojs_shm_proxy* proxy, const char* id, uint64_t fence);
 // `result`: JSON or NULL. Errors: also TOO_LARGE, NOMEM (the job stays active).
 OJS_SHM_API int ojs_shm_proxy_ack(ojs_shm_proxy* proxy, const char* id, uint64_t fence,

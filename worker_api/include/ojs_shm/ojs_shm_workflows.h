@@ -24,7 +24,8 @@ OJS_SHM_API int64_t ojs_shm_workflow(ojs_shm_observer* observer, const char* id,
 OJS_SHM_API int64_t ojs_shm_workflows(ojs_shm_observer* observer, const char* state, char* buffer,
                                       size_t size);
 // Of a job that is held and belongs to a workflow: the results of the jobs that it comes after, a
-// JSON array (of a job that failed {"error": {...}}), and the workflow's id. Empty for any other job.
+// JSON array (of a job that failed {"error": {...}}), and the workflow's id. Empty for any other
+// job.
 OJS_SHM_API int64_t ojs_shm_parent_results(const ojs_shm_job* job, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_workflow_id(const ojs_shm_job* job, char* buffer, size_t size);
 

@@ -83,9 +83,9 @@ class OJS_SHM_API Producer {
   /// with the same id; it is open whether that job will exist.
   Result<JobIdText> enqueue(const JobSpec& job);
   Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
-  /// Stores all or none, also when the process is killed half-way; those of one queue in this order.
-  /// Full queues that drop or that are waited for do so for their share of it. Errors: as enqueue();
-  /// kQueueFull names the queue that refuses.
+  /// Stores all or none, also when the process is killed half-way; those of one queue in this
+  /// order. Full queues that drop or that are waited for do so for their share of it. Errors: as
+  /// enqueue(); kQueueFull names the queue that refuses.
   Result<std::vector<JobIdText>> enqueue_batch(std::span<const JobSpec> jobs);
   /// The same without allocating the ids: writes them into the first of `ids`, which must have at
   /// least as many elements as `jobs`.
@@ -143,7 +143,8 @@ class OJS_SHM_API Producer {
   Status promote(std::string_view id);
   /// discarded or cancelled -> available, as if it had never been tried: attempt 0, no errors, no
   /// progress, and without an expires_at that is past. Whatever its queue holds. Errors: kNotFound,
-  /// kWrongState, kDuplicate (it is unique, and another job has its key). Source: ojs-admin-api 7.4.
+  /// kWrongState, kDuplicate (it is unique, and another job has its key). Source: ojs-admin-api
+  /// 7.4.
   Status retry(std::string_view id);
 
   const Segment& segment() const;

@@ -90,8 +90,9 @@ class OJS_SHM_API Proxy {
   Result<WaitingEnqueue> begin_enqueue(std::span<const JobSpec> jobs, const EnqueueOptions& options,
                                        std::uint64_t tag = 0);
   /// The tags of those enqueues that are decided, in the order in which they were, and whose
-  /// WaitingEnqueue::poll() has not said so yet; it does from now on. Each once. Looks at those whose
-  /// turn it is, not at all that wait. Where there are more than `most` the descriptor stays readable.
+  /// WaitingEnqueue::poll() has not said so yet; it does from now on. Each once. Looks at those
+  /// whose turn it is, not at all that wait. Where there are more than `most` the descriptor stays
+  /// readable.
   std::vector<std::uint64_t> take_decided(
       std::size_t most = std::numeric_limits<std::size_t>::max());
 
@@ -115,7 +116,8 @@ class OJS_SHM_API Proxy {
   /// As Worker::checkpoint().
   Status checkpoint(std::string_view id, std::uint64_t fence, std::string_view data);
   /// Registers a worker or updates its record, and counts as a sign of life. Returns the record.
-  /// Errors: kInvalid (`subject` is the member), kInUse (it has another pool), kSegmentFull, kTimeout.
+  /// Errors: kInvalid (`subject` is the member), kInUse (it has another pool), kSegmentFull,
+  /// kTimeout.
   Result<RegisteredWorker> report(const WorkerReport& report);
   /// Unix time by the segment's clock, in milliseconds.
   std::uint64_t now_ms() const;

@@ -68,9 +68,10 @@ struct RegisteredWorker {
   std::string_view end() const { return !ended ? "" : died ? "died" : "silent"; }
   bool takes_jobs() const { return directive == WorkerDirective::kRunning && said == "running"; }
 };
-/// `{"id", "state", "directive", "pool", "queues", "concurrency", "active_jobs", "hostname", "version", "pid",
-/// "labels", "native", "started_at", "last_heartbeat_at", "silent_ms", "ended", "returned_jobs"}`; what is
-/// not known is left out, and so are the last two of a worker that has not ended.
+/// `{"id", "state", "directive", "pool", "queues", "concurrency", "active_jobs", "hostname",
+/// "version", "pid", "labels", "native", "started_at", "last_heartbeat_at", "silent_ms", "ended",
+/// "returned_jobs"}`; what is not known is left out, and so are the last two of a worker that has
+/// not ended.
 OJS_SHM_API std::string print_registered_worker(const RegisteredWorker& worker);
 
 }  // namespace ojs_shm

@@ -56,8 +56,8 @@ struct Error {
   std::string_view unit = "";  ///< "jobs" or "bytes"; of kSegmentFull the pool's, such as "blocks"
   std::string_view strategy = "";    ///< kQueueFull: the queue's, such as "reject"
   std::uint32_t retry_after_ms = 0;  ///< kQueueFull: when there may be room; at least a second
-  /// kDuplicate of a unique key: the state of the job in the way, whose id is `subject`; kNotFound of
-  /// a job: "gone" when the segment had it
+  /// kDuplicate of a unique key: the state of the job in the way, whose id is `subject`; kNotFound
+  /// of a job: "gone" when the segment had it
   std::string_view state = "";
   std::optional<std::string> tenant =
       {};  ///< kQueueFull: whose bound it is, "" that of jobs without a tenant; none: the queue's

@@ -50,8 +50,8 @@ struct RuntimeOptions {
 };
 
 /// Runs handlers by job type on a pool of threads: fetches when a thread is free, keeps leases
-/// alive, drains on stop(). Every member but handle() may be called from any thread; stop(), quiet()
-/// and resume() also from a signal handler.
+/// alive, drains on stop(). Every member but handle() may be called from any thread; stop(),
+/// quiet() and resume() also from a signal handler.
 class OJS_SHM_API Runtime {
  public:
   static Result<Runtime> create(const Segment& segment, const RuntimeOptions& options);

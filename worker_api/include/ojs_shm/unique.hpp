@@ -46,10 +46,10 @@ struct UniquePolicy {
 /// One job's uniqueness, ready for an enqueue: JobSpec::unique points to it.
 class OJS_SHM_API JobUnique {
  public:
-  /// The key is the first half of the SHA-256 of the canonical JSON of type, queue, args and meta as
-  /// far as the policy counts them. Source: ojs-unique-jobs 4, RFC 8785. Looks at the spec's type,
-  /// queue, args and extra alone. Errors: kInvalid (a member of args_keys or meta_keys that the job
-  /// does not have; args or extra that are not JSON; no states; a period above 200 years).
+  /// The key is the first half of the SHA-256 of the canonical JSON of type, queue, args and meta
+  /// as far as the policy counts them. Source: ojs-unique-jobs 4, RFC 8785. Looks at the spec's
+  /// type, queue, args and extra alone. Errors: kInvalid (a member of args_keys or meta_keys that
+  /// the job does not have; args or extra that are not JSON; no states; a period above 200 years).
   static Result<JobUnique> of(const JobSpec& job, const UniquePolicy& policy);
   /// The same of a policy in JSON: `{"keys": ["type", "args"], "period": "PT1H", ...}`. Errors:
   /// kInvalid, subject the member.

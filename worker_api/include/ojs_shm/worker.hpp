@@ -76,17 +76,18 @@ class OJS_SHM_API Job {
 
 /// What a handler reports when it fails.
 struct Failure {
-  /// DISCARD or FAIL: no retry, and no dead letter; DEAD_LETTER: no retry, and kept as a dead letter;
-  /// whatever the job's retry policy says. Any other: as the policy says. Source: ojs-retry 7.
+  /// DISCARD or FAIL: no retry, and no dead letter; DEAD_LETTER: no retry, and kept as a dead
+  /// letter; whatever the job's retry policy says. Any other: as the policy says. Source: ojs-retry
+  /// 7.
   std::string_view code = "error";
   std::string_view message = {};
   std::string_view type = {};     ///< the class of the error; empty: the code
   std::string_view details = {};  ///< empty or JSON, not checked
   bool retryable = true;
-  /// Until when no job begins that has the same limit as this one (JobSpec::limit), Unix time in ms:
-  /// what the service behind it asked for, such as a 429's Retry-After. 0, a time that is past, and a
-  /// job without a limit change nothing; of several reports the latest time holds. Admin::set_limit
-  /// opens the limit again. Source: ojs-rate-limiting 9.1.
+  /// Until when no job begins that has the same limit as this one (JobSpec::limit), Unix time in
+  /// ms: what the service behind it asked for, such as a 429's Retry-After. 0, a time that is past,
+  /// and a job without a limit change nothing; of several reports the latest time holds.
+  /// Admin::set_limit opens the limit again. Source: ojs-rate-limiting 9.1.
   std::uint64_t rate_limit_until_ms = 0;
 };
 
@@ -176,13 +177,13 @@ class OJS_SHM_API Worker {
   /// kept).
   Status progress(Job& job, double fraction, std::string_view message, std::string_view data = {});
   /// JSON that the next attempt finds in Job::last_checkpoint(), however this one ends; it replaces
-  /// the earlier one. Renews the lease, tells no event. Errors: kInvalid (no JSON), kLost, kTooLarge,
-  /// kSegmentFull (the earlier one is kept). Source: ojs-progress 6.4.
+  /// the earlier one. Renews the lease, tells no event. Errors: kInvalid (no JSON), kLost,
+  /// kTooLarge, kSegmentFull (the earlier one is kept). Source: ojs-progress 6.4.
   Status checkpoint(Job& job, std::string_view data);
   /// Of a handle with an id: a sign of life, also while its thread works on a job. Thread-safe.
   void beat();
-  /// Of a handle with an id: what its worker does from now on, as lists of workers say it. kQuiet: it
-  /// takes no more jobs; kTerminate: it ends when those in hand are done. Changes no directive.
+  /// Of a handle with an id: what its worker does from now on, as lists of workers say it. kQuiet:
+  /// it takes no more jobs; kTerminate: it ends when those in hand are done. Changes no directive.
   /// Errors: kClosed, kTimeout, kSegmentFull. Source: ojs-worker-protocol 7.2.
   Status say(WorkerDirective state);
   /// What an operator has asked of it. A quiet handle fetches nothing (kEmpty, kTimeout); a handle

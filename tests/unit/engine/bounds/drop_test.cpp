@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept of jobs that are over, removed by hand; and choosing by when and how they ended. Each
-// test ends with an audit.
+// What is kept of jobs that are over, removed by hand; and choosing by when and how they ended.
+// Each test ends with an audit.
 #include <gtest/gtest.h>
 
 #include <ojs_shm/workflow.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs with a past, jobs that no queue gets, and dead letters that come back, as a lane fills them in.
+// Jobs with a past, jobs that no queue gets, and dead letters that come back, as a lane fills them
+// in.
 #include "engine/enqueue/filler.hpp"
 
 #include "engine/enqueue/restore.hpp"

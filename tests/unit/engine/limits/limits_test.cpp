@@ -56,8 +56,8 @@ TEST_F(Limits, PRI_T21_QO_20_those_held_back_are_let_go_by_priority_and_then_in_
   }
 }
 
-/// Jobs of two keys and of none in random order: at each moment the best of those goes whose key has
-/// room.
+/// Jobs of two keys and of none in random order: at each moment the best of those goes whose key
+/// has room.
 TEST_F(Limits, PRI_T21_of_mixed_keys_the_eligible_jobs_leave_in_the_order_of_their_priorities) {
   Seeded random;
   std::vector<std::int64_t> priorities(150);

@@ -98,7 +98,8 @@ TEST_F(Limits, a_lot_gives_the_job_first_that_has_risen_the_most) {
   EXPECT_EQ(hold(), fresh);
 }
 
-/// Another process puts the head of the lot's ring back to a dead hint, as often as a lane moves it.
+/// Another process puts the head of the lot's ring back to a dead hint, as often as a lane moves
+/// it.
 TEST_F(Limits, a_lot_of_an_ageing_queue_whose_ring_goes_in_circles_keeps_no_lane) {
   AgingSettings aging;
   aging.preset = "ojs";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs with times of their own: an enqueue_ttl, a total_timeout, a grace period. Source: ojs-timeouts 5, 9.1.
+// Jobs with times of their own: an enqueue_ttl, a total_timeout, a grace period. Source:
+// ojs-timeouts 5, 9.1.
 #include "engine/tables/own_times.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 

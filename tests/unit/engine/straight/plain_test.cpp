@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The straight way of a plain job (engine/straight/plain.cpp): which calls take it, and that both ways leave
-// the same behind.
+// The straight way of a plain job (engine/straight/plain.cpp): which calls take it, and that both
+// ways leave the same behind.
 
 #include <array>
 #include <string>
@@ -39,8 +39,8 @@ TEST(Plain, a_queue_without_options_and_a_level_that_is_there_take_the_straight_
   EXPECT_EQ(s.actor().fetch_plain(queue, 0, false, got), engine::Straight::kEmpty);
 }
 
-/// A fetch looks again at what the fetch before has seen: also where a chunk ends, behind which stands a
-/// link and not a job.
+/// A fetch looks again at what the fetch before has seen: also where a chunk ends, behind which
+/// stands a link and not a job.
 TEST(Plain, a_kept_look_finds_what_comes_behind_the_end_of_a_chunk) {
   QuietSegment s;
   Job job;

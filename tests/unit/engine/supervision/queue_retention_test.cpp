@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a queue keeps its jobs after their end. The clock stands, and each test ends with an audit.
+// How long a queue keeps its jobs after their end. The clock stands, and each test ends with an
+// audit.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -44,8 +45,8 @@ class QueueRetentions : public testing::Test {
     return id;
   }
   bool there(const std::string& id) { return s.observer.get(id).ok(); }
-  /// Another lane sets the time of completed jobs: `before` comes before that store, `behind` behind
-  /// it, where it may die.
+  /// Another lane sets the time of completed jobs: `before` comes before that store, `behind`
+  /// behind it, where it may die.
   void set_elsewhere(std::uint64_t completed_ms, const std::function<void()>& before,
                      const std::function<void()>& behind) {
     engine::Actor& other = doomed_handle(s.segment)->actor();

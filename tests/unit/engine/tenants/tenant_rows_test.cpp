@@ -121,8 +121,8 @@ TEST(TenantRows, FS_T16_beside_k_fetches_a_tenant_that_comes_is_served_within_2_
   }
 }
 
-/// The others' weights in lowest terms, and one more. Where its own weight divides all others', that
-/// is the ceiling of their sum by its own, and one.
+/// The others' weights in lowest terms, and one more. Where its own weight divides all others',
+/// that is the ceiling of their sum by its own, and one.
 TEST(TenantRows, FS_T16_with_weights_it_is_served_after_the_others_weights_in_lowest_terms) {
   struct Case {
     std::uint32_t own, a, b;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unique jobs beside what else a queue can do: bounds, drops, ends by time, ageing, tenants, limits,
-// another segment.
+// Unique jobs beside what else a queue can do: bounds, drops, ends by time, ageing, tenants,
+// limits, another segment.
 
 #include <map>
 
