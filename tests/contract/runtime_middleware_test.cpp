@@ -199,8 +199,7 @@ TEST_F(RuntimeMiddleware, an_enqueue_may_be_dropped_or_refused_and_then_nothing_
   EnqueueChain chain;
   ASSERT_TRUE(chain.add("gate", [](const JobSpec& job, const EnqueueNext& next) -> Enqueued {
     if (job.type == "dropped") return std::optional<JobIdText>{};
-    if (job.type == "refused")
-      return Error{.code = Code::kInvalid, .message = "not on Sundays", .subject = "type"};
+    if (job.type == "refused") return Error{Code::kInvalid, "not on Sundays"}.about("type");
     if (job.type == "thrown") throw std::runtime_error("odd");
     JobSpec changed = job;
     if (job.type == "renamed") changed.id = "019539a4-b68c-7def-8000-1a2b3c4d5e6f";
@@ -225,8 +224,7 @@ TEST_F(RuntimeMiddleware, each_job_of_a_batch_passes_the_chain_and_all_or_none_a
   EnqueueChain chain;
   ASSERT_TRUE(chain.add("gate", [](const JobSpec& job, const EnqueueNext& next) -> Enqueued {
     if (job.type == "dropped") return std::optional<JobIdText>{};
-    if (job.type == "refused")
-      return Error{.code = Code::kInvalid, .message = "not on Sundays", .subject = "type"};
+    if (job.type == "refused") return Error{Code::kInvalid, "not on Sundays"}.about("type");
     const std::string args = '[' + std::string(job.type == "first" ? "1" : "2") + ']';
     JobSpec changed = job;
     changed.args = args;  // gone when this function has returned

@@ -106,7 +106,7 @@ void look_at_policies(const Observer& seen) {
   std::size_t lines = 0;
   (void)export_segment(seen.segment(), [&](std::string_view line) {
     require(json::check(line).ok(), "a line of an export is something else");
-    return ++lines < 1000 ? Status() : Status(Error{.code = Code::kTooLarge});
+    return ++lines < 1000 ? Status() : Status(Error{Code::kTooLarge});
   });
 }
 

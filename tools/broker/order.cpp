@@ -11,7 +11,7 @@ namespace ojs_shm::broker {
 namespace {
 
 Error complain(const std::string& place, std::string_view text) {
-  return Error{Code::kInvalid, fmt::format("{}: {}", place, text), "", 0, 0, ""};
+  return Error{Code::kInvalid, fmt::format("{}: {}", place, text)};
 }
 
 /// One member of [worker], and the member of [aging] that sets the same. What both tables say must

@@ -166,8 +166,8 @@ void add_tenant_bounds(QueueSettings& settings, const QueueSetOptions& options,
     const auto wrong = [&text] {
       must(
           Status(Error{Code::kInvalid,
-                       "'" + text + "' must be NAME:JOBS, NAME:JOBS:BYTES, NAME::BYTES or NAME:off",
-                       "tenant-bound"}));
+                       "'" + text + "' must be NAME:JOBS, NAME:JOBS:BYTES, NAME::BYTES or NAME:off"}
+                     .about("tenant-bound")));
     };
     // A name may have colons of its own.
     std::size_t last = text.rfind(':');

@@ -99,7 +99,7 @@ Result<std::string> labels_of(const std::vector<std::string>& pairs) {
   for (const std::string& pair : pairs) {
     const std::size_t at = pair.find('=');
     if (at == std::string::npos || at == 0)
-      return Error{Code::kInvalid, "label '" + pair + "' is not NAME=VALUE", "labels", 0, 0, ""};
+      return Error{Code::kInvalid, "label '" + pair + "' is not NAME=VALUE"}.about("labels");
     writer.text(pair.substr(0, at), pair.substr(at + 1));
   }
   writer.close();

@@ -112,12 +112,10 @@ void inform(std::string_view text) noexcept {
 }
 
 Error output_lost(int number) {
-  Error error;
-  error.code = number == EPIPE ? Code::kClosed : Code::kInternal;
-  error.message = fmt::format("not all output could be written: {}{}",
-                              number != 0 ? std::strerror(number) : "stdout failed",
-                              number == ENOSPC ? "; make room there or write elsewhere" : "");
-  return error;
+  return Error{number == EPIPE ? Code::kClosed : Code::kInternal,
+               fmt::format("not all output could be written: {}{}",
+                           number != 0 ? std::strerror(number) : "stdout failed",
+                           number == ENOSPC ? "; make room there or write elsewhere" : "")};
 }
 
 Status flush_output() {

@@ -147,8 +147,7 @@ std::int64_t copy_out(std::string_view text, char* buffer, std::size_t size) noe
 
 void wrong_argument(std::string subject, std::string message) {
   message = subject + " " + message;
-  throw WrongArgument{
-      {.code = Code::kInvalid, .message = std::move(message), .subject = std::move(subject)}};
+  throw WrongArgument{Error{Code::kInvalid, std::move(message)}.about(std::move(subject))};
 }
 
 void missing_argument(const char* name) { wrong_argument(name, "must not be NULL"); }
@@ -187,10 +186,10 @@ std::string_view json_text(std::string_view given, json::Kind kind, const char* 
 }
 
 void newer_caller(const char* name) {
-  throw WrongArgument{{.code = Code::kStaleVersion,
-                       .message = std::string(name) + " sets something that library " +
-                                  std::string(library_version()) + " does not know",
-                       .subject = name}};
+  throw WrongArgument{
+      Error{Code::kStaleVersion, std::string(name) + " sets something that library " +
+                                     std::string(library_version()) + " does not know"}
+          .about(name)};
 }
 
 int wrong_handle(const void* handle, std::string_view wanted) noexcept {
@@ -281,13 +280,13 @@ uint32_t ojs_shm_format(void) { return ojs_shm::segment_format(); }
 int ojs_shm_check_abi(uint32_t abi_version) {
   return entry([&](Record& record) -> int {
     if (abi_version == OJS_SHM_ABI_VERSION) return OJS_SHM_OK;
-    return record.fail({.code = ojs_shm::Code::kStaleVersion,
-                        .message = "the caller was built for version " +
-                                   std::to_string(abi_version) + " of the C ABI, library " +
-                                   ojs_shm_version() + " has version " +
-                                   std::to_string(OJS_SHM_ABI_VERSION),
-                        .subject = "abi_version",
-                        .bound = OJS_SHM_ABI_VERSION});
+    return record.fail(ojs_shm::Error{ojs_shm::Code::kStaleVersion,
+                                      "the caller was built for version " +
+                                          std::to_string(abi_version) + " of the C ABI, library " +
+                                          ojs_shm_version() + " has version " +
+                                          std::to_string(OJS_SHM_ABI_VERSION)}
+                           .about("abi_version")
+                           .at_most(OJS_SHM_ABI_VERSION));
   });
 }
 

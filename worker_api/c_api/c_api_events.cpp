@@ -68,7 +68,7 @@ int64_t ojs_shm_next_event(ojs_shm_events* events, char* buffer, size_t size) {
   return entry(events, [&](Record& record) -> int64_t {
     ojs_shm::Event event;
     if (!events->object.next(event))
-      return record.fail({.code = ojs_shm::Code::kEmpty, .message = "nothing has happened since"});
+      return record.fail(ojs_shm::Error{ojs_shm::Code::kEmpty, "nothing has happened since"});
     return record.give(ojs_shm::print_event(event), buffer, size);
   });
 }

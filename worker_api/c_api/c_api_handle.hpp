@@ -41,7 +41,7 @@ constexpr int c_code(Code code) { return -static_cast<int>(code); }
 
 /// What a handle, or a thread, remembers for its caller: the last failure and the last text.
 struct Record {
-  Error error{.code = Code::kOk};
+  Error error{Code::kOk};
   std::string unit;  ///< error.unit with a NUL behind it
   std::string text;
 

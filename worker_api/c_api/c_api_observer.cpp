@@ -142,9 +142,9 @@ int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type, int64
     const auto found = observer->object.default_priority(text(type, "type"));
     if (!found) {
       return record.fail(
-          {.code = ojs_shm::Code::kNotFound,
-           .message = "type \"" + std::string(type) + "\" has no default priority of its own",
-           .subject = type});
+          ojs_shm::Error{ojs_shm::Code::kNotFound,
+                         "type \"" + std::string(type) + "\" has no default priority of its own"}
+              .about(type));
     }
     *priority = *found;
     return OJS_SHM_OK;

@@ -281,7 +281,7 @@ int ojs_shm_enqueue_poll(ojs_shm_waiting* waiting, char* ids) {
   return entry(waiting, [&](Record& record) -> int {
     const auto decided = waiting->object.poll();
     if (!decided)
-      return record.fail({.code = ojs_shm::Code::kEmpty, .message = "it still waits for room"});
+      return record.fail(ojs_shm::Error{ojs_shm::Code::kEmpty, "it still waits for room"});
     return *decided ? put_ids(decided->value(), ids) : record.fail(decided->error());
   });
 }

@@ -23,7 +23,7 @@ using ojs_shm::Error;
 using ojs_shm::Status;
 
 Error system_error(const char* what) {
-  return Error{Code::kInternal, std::string(what) + ": " + std::strerror(errno), "fd", 0, 0, ""};
+  return Error{Code::kInternal, std::string(what) + ": " + std::strerror(errno)}.about("fd");
 }
 
 /// Lines that go to a descriptor, many at a time.

@@ -72,7 +72,7 @@ int ojs_shm_job_read(const ojs_shm_job* job, ojs_shm_job_fields* fields) {
   return entry(job, [&](Record& record) -> int {
     if (!job->object.valid()) {
       return record.fail(
-          {.code = ojs_shm::Code::kEmpty, .message = "nothing was fetched into this job handle"});
+          ojs_shm::Error{ojs_shm::Code::kEmpty, "nothing was fetched into this job handle"});
     }
     fill_struct(fields, "fields",
                 [&](ojs_shm_job_fields& place) { put_fields(job->object, place); });
@@ -141,7 +141,7 @@ int64_t ojs_shm_ack_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs, size
     for (std::size_t index = 0; index < count; ++index)
       if (!opened(jobs[index]).object.valid())
         return record.fail(
-            {.code = ojs_shm::Code::kEmpty, .message = "one of the job handles holds no job"});
+            ojs_shm::Error{ojs_shm::Code::kEmpty, "one of the job handles holds no job"});
     int64_t acked = 0;
     for (std::size_t index = 0; index < count; ++index) {
       const auto done = worker->object.ack_batch(std::span(&jobs[index]->object, 1));

@@ -104,9 +104,9 @@ class CronReader {
 
   Result<CronExpression> read() {
     if (read_all()) return expression_;
-    return Error{.code = Code::kInvalid,
-                 .message = fmt::format("cron expression \"{}\": {}", text_.substr(0, 100), wrong_),
-                 .subject = "expression"};
+    return Error{Code::kInvalid,
+                 fmt::format("cron expression \"{}\": {}", text_.substr(0, 100), wrong_)}
+        .about("expression");
   }
 
  private:

@@ -19,9 +19,8 @@ constexpr std::string_view kRefused[] = {
     "MST7MDT", "PST8PDT", "GMT+0", "GMT-0", "GMT0", "localtime", "posixrules", "Factory"};
 
 Error refuse(std::string_view name, std::string_view why) {
-  return {.code = Code::kInvalid,
-          .message = fmt::format("timezone \"{}\" {}", name.substr(0, 60), why),
-          .subject = "timezone"};
+  return Error{Code::kInvalid, fmt::format("timezone \"{}\" {}", name.substr(0, 60), why)}.about(
+      "timezone");
 }
 
 const date::time_zone& zone_in(const void* zone) noexcept {

@@ -87,8 +87,7 @@ Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::
   if (Status checked = json::check(changes); !checked) return checked.error();
   changes = json::trim(changes);
   if (json::kind_of(changes) != Kind::kObject)
-    return Error{
-        .code = Code::kInvalid, .message = "a cron must be a JSON object", .subject = "cron"};
+    return Error{Code::kInvalid, "a cron must be a JSON object"}.about("cron");
   const std::string printed = print_cron(cron);
   const Members now = json::members_of(printed), given = json::members_of(changes);
 

@@ -270,11 +270,11 @@ Result<ExportLine> read_one(std::string_view object, std::string_view what,
 Result<ExportLine> read_head(std::string_view object, std::string_view version) {
   const auto number = json::integer_of(version);
   if (number && *number > kExportVersion)
-    return Error{.code = Code::kOtherFormat,
-                 .message = fmt::format(
-                     "this is version {} of the export's text, and this library reads up to {}",
-                     *number, kExportVersion),
-                 .subject = "ojs_shm_export"};
+    return Error{
+        Code::kOtherFormat,
+        fmt::format("this is version {} of the export's text, and this library reads up to {}",
+                    *number, kExportVersion)}
+        .about("ojs_shm_export");
   return read_one<ExportHead>(object, "the first line", kHeadFields);
 }
 
@@ -422,7 +422,7 @@ Result<ExportLine> read_export_line(std::string_view text) {
   constexpr const char* kNames =
       "a line of an export is an object with one member: job, workflow, queue, pool, limit, cron, "
       "aging or default_priority";
-  return Error{.code = Code::kInvalid, .message = kNames, .subject = "json"};
+  return Error{Code::kInvalid, kNames}.about("json");
 }
 
 }  // namespace ojs_shm

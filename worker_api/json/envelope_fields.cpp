@@ -56,10 +56,8 @@ void Complaint::too_large(std::string_view member, std::size_t size, std::size_t
 void Complaint::about(std::string_view member, std::string_view what, Code code,
                       std::uint64_t bound) {
   if (error_) return;
-  error_ = Error{.code = code,
-                 .message = fmt::format("{} {}", member, what),
-                 .subject = std::string(member),
-                 .bound = bound};
+  error_ =
+      Error{code, fmt::format("{} {}", member, what)}.about(std::string(member)).at_most(bound);
 }
 
 void Complaint::wrong_kind(std::string_view member, std::string_view expected,

@@ -267,9 +267,8 @@ Status check(std::string_view text) {
   const std::size_t read = parser.write_some(false, text.data(), text.size(), why);
   if (!why && read < text.size()) why = boost::json::error::extra_data;
   if (!why) return {};
-  return Error{.code = Code::kInvalid,
-               .message = fmt::format("not JSON: {} at byte {}", why.message(), read),
-               .subject = "json"};
+  return Error{Code::kInvalid, fmt::format("not JSON: {} at byte {}", why.message(), read)}.about(
+      "json");
 }
 
 Kind kind_of(std::string_view value) noexcept {

@@ -162,8 +162,7 @@ class EnvelopeReader {
   void take_id(const Member& member) {
     const auto id = json::text(member.name, member.value, complaint_);
     if (id && !engine::parse_id(*id))
-      complaint_.raise(
-          {.code = Code::kInvalid, .message = internal::not_an_id_text(*id), .subject = "id"});
+      complaint_.raise(Error{Code::kInvalid, internal::not_an_id_text(*id)}.about("id"));
     settle(id_, id, "id", complaint_);
   }
 
@@ -410,8 +409,7 @@ Result<Envelope> parse_envelope(std::string_view json, std::uint64_t now_ms, Pri
 Result<Envelope> parse_checked_envelope(std::string_view json, std::uint64_t now_ms,
                                         PriorityNames names) {
   if (json::kind_of(json) != Kind::kObject)
-    return Error{
-        .code = Code::kInvalid, .message = "a job must be a JSON object", .subject = "job"};
+    return Error{Code::kInvalid, "a job must be a JSON object"}.about("job");
   return EnvelopeReader(now_ms, names).read(json);
 }
 

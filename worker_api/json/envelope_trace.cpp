@@ -140,11 +140,8 @@ Status TraceReader::take(std::string_view line) {
       return wrong("this is not a trace: its first line has no ojs_shm_trace");
     if (json::integer_of(first.value) != kTraceVersion)
       return Error{Code::kOtherFormat,
-                   "this is a trace of version " + std::string(first.value) + ", not 1",
-                   "trace",
-                   0,
-                   0,
-                   ""};
+                   "this is a trace of version " + std::string(first.value) + ", not 1"}
+          .about("trace");
     for (const json::Member& member : members)
       if (member.name == "convention")
         convention_ = json::string_of(member.value).value_or(convention_);

@@ -235,8 +235,7 @@ class SettingsReader {
 Result<QueueSettings> parse_queue_settings(std::string_view text) {
   if (Status checked = json::check(text); !checked) return checked.error();
   if (json::kind_of(json::trim(text)) != json::Kind::kObject)
-    return Error{
-        Code::kInvalid, "the settings of a queue must be a JSON object", "settings", 0, 0, ""};
+    return Error{Code::kInvalid, "the settings of a queue must be a JSON object"}.about("settings");
   return SettingsReader().read(json::trim(text));
 }
 

@@ -225,9 +225,7 @@ UniquePolicy JobUnique::policy() const { return policy_of(UniqueWriter::annex(*t
 namespace {
 
 Error invalid(std::string member, std::string what) {
-  return {.code = Code::kInvalid,
-          .message = member + " " + std::move(what),
-          .subject = std::move(member)};
+  return Error{Code::kInvalid, member + " " + std::move(what)}.about(std::move(member));
 }
 
 /// What counts of args: the members of that name in its objects.

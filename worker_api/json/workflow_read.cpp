@@ -127,8 +127,8 @@ class WorkflowReader {
  private:
   void complain(std::string_view path, std::string_view what) {
     if (complaint) return;
-    complaint = Error{
-        Code::kInvalid, std::string(path) + ": " + std::string(what), std::string(path), 0, 0, ""};
+    complaint = Error{Code::kInvalid, std::string(path) + ": " + std::string(what)}.about(
+        std::string(path));
   }
   std::string_view keep(std::string kept) { return text.texts.emplace_back(std::move(kept)); }
 
@@ -413,7 +413,7 @@ Result<WorkflowText> read(std::string_view text, std::uint64_t now_ms,
                           void (WorkflowReader::*how)(std::string_view)) {
   if (Status status = json::check(text); !status) return status.error();
   if (json::kind_of(text) != Kind::kObject)
-    return Error{Code::kInvalid, "$: a workflow must be a JSON object", "$", 0, 0, ""};
+    return Error{Code::kInvalid, "$: a workflow must be a JSON object"}.about("$");
   WorkflowReader reader(now_ms);
   (reader.*how)(text);
   if (reader.complaint) return *reader.complaint;

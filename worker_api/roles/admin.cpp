@@ -50,11 +50,9 @@ namespace {
 Error no_rules(const char* subject) {
   return Error{Code::kSegmentFull,
                "all " + std::to_string(engine::kTenantRules) +
-                   " places for tenants with a weight or a bound of their own are taken",
-               subject,
-               engine::kTenantRules,
-               engine::kTenantRules,
-               ""};
+                   " places for tenants with a weight or a bound of their own are taken"}
+      .about(subject)
+      .uses(engine::kTenantRules, engine::kTenantRules);
 }
 
 Status share_among_tenants(engine::Actor& actor, std::uint32_t q, const TenantFairness& fairness,
@@ -220,9 +218,8 @@ Status Admin::set_limit(std::string_view key, const RateLimit& limit, std::uint6
   const std::uint64_t expires_at_s = (expires_at_ms + 999) / 1000;
   if (expires_at_s > kLatestS ||
       (expires_at_s != 0 && expires_at_ms <= impl_->handle->store().now_ms()))
-    return Error{.code = Code::kInvalid,
-                 .message = "expires_at must be a time to come, at most in the year 2106",
-                 .subject = "expires_at"};
+    return Error{Code::kInvalid, "expires_at must be a time to come, at most in the year 2106"}
+        .about("expires_at");
   const engine::Outcome outcome =
       engine::LimitSetter(impl_->handle->actor())
           .define(key, internal::settings_of(limit), static_cast<std::uint32_t>(expires_at_s));
@@ -235,12 +232,8 @@ Status Admin::clear_limit(std::string_view key) {
   const engine::Outcome outcome = engine::LimitSetter(impl_->handle->actor()).clear(key);
   if (outcome == engine::Outcome::kOk) return {};
   if (outcome == engine::Outcome::kNotFound)
-    return Error{Code::kNotFound,
-                 "there is no limit with the key '" + std::string(key) + "'",
-                 "key",
-                 0,
-                 0,
-                 ""};
+    return Error{Code::kNotFound, "there is no limit with the key '" + std::string(key) + "'"}
+        .about("key");
   return internal::error_of(outcome, impl_->handle->store(), engine::kNoIndex, key);
 }
 
@@ -260,11 +253,9 @@ Status Admin::set_maintenance(bool on, std::string_view reason, std::uint64_t es
   if (impl_->handle->closed()) return internal::closed();
   if (reason.size() > engine::kReasonBytes)
     return Error{Code::kInvalid,
-                 "the reason is longer than " + std::to_string(engine::kReasonBytes) + " bytes",
-                 "reason",
-                 reason.size(),
-                 engine::kReasonBytes,
-                 "bytes"};
+                 "the reason is longer than " + std::to_string(engine::kReasonBytes) + " bytes"}
+        .about("reason")
+        .uses(reason.size(), engine::kReasonBytes, "bytes");
   const engine::Outcome outcome =
       engine::Maintenance(impl_->handle->actor()).define(on, reason, on ? estimated_end_ms : 0);
   if (outcome != engine::Outcome::kOk)
@@ -289,8 +280,9 @@ Status Admin::set_default_priority(std::string_view type, std::optional<std::int
     rank = checked.value();
   }
   if (!engine::set_type_rank(actor.store(), engine::Store::hash_name(type), rank))
-    return Error{
-        Code::kSegmentFull, "all 256 default priorities of types are taken", "types", 256, 256, ""};
+    return Error{Code::kSegmentFull, "all 256 default priorities of types are taken"}
+        .about("types")
+        .uses(256, 256);
   return {};
 }
 
@@ -331,10 +323,9 @@ Status Admin::drop(std::string_view id) {
   const engine::Store& store = impl_->handle->store();
   const std::uint32_t slot = engine::find_job(store, *engine::parse_id(id));
   if (slot == engine::kNoIndex || !engine::kept_for_workflow(store, store.job(slot))) return done;
-  return Error{.code = Code::kWrongState,
-               .message = "job " + std::string(id) +
-                          " belongs to a workflow that runs and may ask for its result",
-               .subject = "workflow"};
+  return Error{Code::kWrongState, "job " + std::string(id) +
+                                      " belongs to a workflow that runs and may ask for its result"}
+      .about("workflow");
 }
 
 Result<std::uint32_t> Admin::repair() {

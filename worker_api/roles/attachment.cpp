@@ -60,8 +60,8 @@ Error no_segment(const SegmentName& name) {
   struct stat status {};
   const bool folder = ::stat(name.dir.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
   const std::string where = name.dir == SegmentName{}.dir ? "" : " --dir " + name.dir;
-  Error error{
-      Code::kCannotAttach, "no segment '" + name.name + "' in " + name.dir, "segment", 0, 0, ""};
+  Error error =
+      Error{Code::kCannotAttach, "no segment '" + name.name + "' in " + name.dir}.about("segment");
   const std::string path = path_of(name);
   if (is_link(path)) {
     std::error_code unknown;
@@ -79,7 +79,7 @@ Error no_segment(const SegmentName& name) {
 /// Why there is no lock file to be had. `making`: none was there.
 Error no_locks(const shm::LockFile& locks, const SegmentName& name, const std::string& problem,
                bool making) {
-  Error error{Code::kCannotAttach, problem, shm::LockFile::path_of(path_of(name)), 0, 0, ""};
+  Error error = Error{Code::kCannotAttach, problem}.about(shm::LockFile::path_of(path_of(name)));
   switch (locks.error()) {
     case EACCES:
     case EPERM:
@@ -173,11 +173,8 @@ Status Attachment::check_lock_file() const {
       return Error{Code::kInUse,
                    path + " is missing, but process " +
                        std::to_string(segment_.process(i).pid.load()) +
-                       " lives in the segment; end it first, or remove the segment by force",
-                   "segment",
-                   0,
-                   0,
-                   ""};
+                       " lives in the segment; end it first, or remove the segment by force"}
+          .about("segment");
   return {};
 }
 
@@ -203,7 +200,7 @@ Status Attachment::join(Role role) {
 
 Result<std::shared_ptr<Attachment>> Attachment::open(const SegmentName& name, Role role) {
   if (const std::string problem = problem_of(name); !problem.empty())
-    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+    return Error{Code::kInvalid, problem}.about("name");
   shm::Opened opened =
       engine::open(real_path_of(name),
                    role == Role::kObserver ? shm::Mapping::kReadOnly : shm::Mapping::kWritable);
@@ -237,16 +234,13 @@ Result<std::shared_ptr<Attachment>> Attachment::examine(const std::string& path)
 Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
                                                        const SegmentOptions& options, Role role) {
   if (const std::string problem = problem_of(name); !problem.empty())
-    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+    return Error{Code::kInvalid, problem}.about("name");
   const auto convention =
       engine::convention_by_name(options.convention.empty() ? "ojs" : options.convention);
   if (!convention)
     return Error{Code::kInvalid,
-                 "convention '" + options.convention + "' is none of ojs, ojs-core, qo",
-                 "convention",
-                 0,
-                 0,
-                 ""};
+                 "convention '" + options.convention + "' is none of ojs, ojs-core, qo"}
+        .about("convention");
   engine::Plan plan;
   plan.size_bytes = options.size_bytes;
   plan.slots = options.slots;
@@ -261,22 +255,19 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
   plan.group = options.group;
   plan.version = library_version();
   if (const engine::Measured measured = engine::measure(plan); !measured.problem.empty())
-    return Error{Code::kInvalid, measured.problem, "size", 0, 0, "bytes"};
+    return Error{Code::kInvalid, measured.problem}.about("size");
   if (!options.group.empty() && ::getgrnam(options.group.c_str()) == nullptr)
-    return Error{
-        Code::kInvalid, "there is no group '" + options.group + "' (--group)", "group", 0, 0, ""};
+    return Error{Code::kInvalid, "there is no group '" + options.group + "' (--group)"}.about(
+        "group");
   struct stat dir {};
   if (::stat(name.dir.c_str(), &dir) != 0 ? errno == ENOENT || errno == ENOTDIR
                                           : !S_ISDIR(dir.st_mode))
     return Error{Code::kCannotAttach,
-                 "there is no directory " + name.dir + "; make it, or choose another (--dir)",
-                 "dir",
-                 0,
-                 0,
-                 ""};
+                 "there is no directory " + name.dir + "; make it, or choose another (--dir)"}
+        .about("dir");
   // An open of the lock file of a segment that exists finds out first whether it may be made anew.
   if (::access(path_of(name).c_str(), F_OK) == 0)
-    return Error{Code::kInUse, path_of(name) + " exists", "segment", 0, 0, ""};
+    return Error{Code::kInUse, path_of(name) + " exists"}.about("segment");
   if (is_link(path_of(name))) return no_segment(name);  // no file may be made behind it
   // The lock file comes first: no process may attach to a segment whose locks do not exist.
   shm::LockFile locks;
@@ -302,7 +293,7 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
 
 Result<std::uint32_t> Attachment::take_lane(bool for_service) {
   if (forked()) return closed();
-  if (read_only()) return Error{Code::kPermission, "this attachment only observes", "", 0, 0, ""};
+  if (read_only()) return Error{Code::kPermission, "this attachment only observes"};
   // A lane is its process's: without a record it would stay free for other processes, and be given
   // back under their hands.
   if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);

@@ -89,12 +89,9 @@ std::string options_not_had(Attachment& attachment, const SegmentOptions& option
 /// By whom, and what to do when that one does nothing.
 Error already_served(Attachment& attachment) {
   const SegmentName& name = attachment.name();
-  Error error{Code::kInUse,
-              "a broker already serves segment '" + name.name + "' in " + name.dir,
-              "broker",
-              0,
-              0,
-              ""};
+  Error error =
+      Error{Code::kInUse, "a broker already serves segment '" + name.name + "' in " + name.dir}
+          .about("broker");
   const std::uint32_t broker = attachment.segment().header().broker.load();
   // it begins or ends just now
   if (broker == 0 || broker > attachment.segment().geometry().processes) return error;
@@ -126,13 +123,10 @@ Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& opti
   const std::string_view found = engine::info(attachment->store().convention()).name;
   if (impl->resumed && !options.convention.empty() && options.convention != found) {
     attachment->locks().unlock(shm::kBrokerSeat);
-    return Error{Code::kOtherFormat,
-                 "segment '" + name.name + "' has the priority convention '" + std::string(found) +
-                     "', not '" + options.convention + "'" + internal::how_to_move(name),
-                 "convention",
-                 0,
-                 0,
-                 ""};
+    return Error{Code::kOtherFormat, "segment '" + name.name + "' has the priority convention '" +
+                                         std::string(found) + "', not '" + options.convention +
+                                         "'" + internal::how_to_move(name)}
+        .about("convention");
   }
   attachment->segment().header().broker.store(attachment->process() + 1, shm::Point::kSeatTaken);
   impl->attachment = attachment.get();

@@ -77,9 +77,8 @@ Error failed(engine::Outcome outcome, engine::Store& store, std::uint32_t queue,
              std::string_view name) {
   if (outcome == engine::Outcome::kNotFound) return no_cron(name);
   if (outcome == engine::Outcome::kBusy)
-    return {.code = Code::kTimeout,
-            .message = "a stopped process is in the middle of changing a cron",
-            .subject = "cron"};
+    return Error{Code::kTimeout, "a stopped process is in the middle of changing a cron"}.about(
+        "cron");
   return internal::error_of(outcome, store, queue, "body");
 }
 
@@ -226,10 +225,9 @@ Result<JobIdText> Admin::trigger_cron(std::string_view name) {
   switch (outcome) {
     case engine::Outcome::kOk: return internal::text_of(id);
     case engine::Outcome::kWrongState:
-      return Error{.code = Code::kWrongState,
-                   .message = "the last job of cron '" + std::string(name) +
-                              "' is not finished, and its overlap is 'skip'",
-                   .subject = "cron"};
+      return Error{Code::kWrongState, "the last job of cron '" + std::string(name) +
+                                          "' is not finished, and its overlap is 'skip'"}
+          .about("cron");
     case engine::Outcome::kClash:
       return internal::key_taken(handle.actor().conflicts().clash, "of cron " + std::string(name));
     default: return failed(outcome, handle.store(), queue, name);

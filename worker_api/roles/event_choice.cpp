@@ -41,13 +41,11 @@ Status check(const EventOptions& options) {
     if (std::ranges::none_of(known, [&](std::string_view each) { return names(type, each); })) {
       std::string all;
       for (const std::string_view each : known) all.append(all.empty() ? "" : ", ").append(each);
-      return Error{.code = Code::kInvalid,
-                   .message = "no event has the type '" + type + "'; types are " + all};
+      return Error{Code::kInvalid, "no event has the type '" + type + "'; types are " + all};
     }
   if (!options.after.empty() && !internal::is_event_id(options.after))
-    return Error{
-        .code = Code::kInvalid,
-        .message = "'" + options.after + "' is not the id of an event: \"evt_\" and a UUIDv7"};
+    return Error{Code::kInvalid,
+                 "'" + options.after + "' is not the id of an event: \"evt_\" and a UUIDv7"};
   return {};
 }
 

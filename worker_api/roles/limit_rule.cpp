@@ -16,7 +16,7 @@ using json::Complaint;
 using json::Member;
 
 Error refused(std::string_view member, std::string message, std::uint64_t bound = 0) {
-  return Error{Code::kInvalid, std::move(message), std::string(member), 0, bound, ""};
+  return Error{Code::kInvalid, std::move(message)}.about(std::string(member)).at_most(bound);
 }
 
 constexpr bool letter_or_digit(char c) {
@@ -250,9 +250,7 @@ std::string without_expiry(std::string_view object, std::uint64_t& expires_at_ms
 Result<JobLimit> parse_limit(std::string_view text, bool key_given) {
   if (Status status = json::check(text); !status) return status.error();
   if (json::kind_of(text) != json::Kind::kObject)
-    return Error{.code = Code::kInvalid,
-                 .message = "a limit must be a JSON object",
-                 .subject = "rate_limit"};
+    return Error{Code::kInvalid, "a limit must be a JSON object"}.about("rate_limit");
   json::Complaint complaint;
   std::string limit(text);
   std::uint64_t expires_at_ms = 0;

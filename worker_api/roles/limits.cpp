@@ -64,12 +64,8 @@ Result<LimitInfo> Observer::limit(std::string_view key) const {
     return describe(store, at,
                     at < census.limits.size() ? census.limits[at] : engine::Census::Limit{});
   }
-  return Error{Code::kNotFound,
-               "there is no limit with the key '" + std::string(key) + "'",
-               "key",
-               0,
-               0,
-               ""};
+  return Error{Code::kNotFound, "there is no limit with the key '" + std::string(key) + "'"}.about(
+      "key");
 }
 
 }  // namespace ojs_shm

@@ -65,14 +65,12 @@ struct Lane {
   std::deque<Parcel> parcels;
   milliseconds delay{0};
   Clock::time_point due = Clock::time_point::min();
-  Error last{.code = Code::kClosed,
-             .message = "the local buffer was closed before the job was sent"};
+  Error last = Error{Code::kClosed, "the local buffer was closed before the job was sent"};
 };
 using Lanes = std::map<std::string, Lane, std::less<>>;
 
 Error buffer_closed() {
-  return {.code = Code::kClosed,
-          .message = "the local buffer is closed, or belongs to the parent of a fork"};
+  return Error{Code::kClosed, "the local buffer is closed, or belongs to the parent of a fork"};
 }
 
 }  // namespace
@@ -252,10 +250,10 @@ Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs,
   for (const JobSpec& job : jobs) {
     if (job.queue != queue && refusal != nullptr) return *refusal;
     if (job.queue != queue)
-      return Error{
-          Code::kInvalid, "the jobs that wait here together go to one queue", "queue", 0, 0, ""};
+      return Error{Code::kInvalid, "the jobs that wait here together go to one queue"}.about(
+          "queue");
     if (!job.id.empty() && !engine::parse_id(job.id))
-      return Error{Code::kInvalid, internal::not_an_id_text(job.id), "id", 0, 0, ""};
+      return Error{Code::kInvalid, internal::not_an_id_text(job.id)}.about("id");
     parcel.jobs.emplace_back(job);
     parcel.bytes += parcel.jobs.back().bytes();
   }
@@ -273,11 +271,9 @@ Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs,
         return error;
       }
       return Error{Code::kQueueFull,
-                   "the local buffer of queue '" + queue + "' is full (" + bound_text,
-                   queue,
-                   by_jobs ? impl.jobs : impl.bytes,
-                   bound,
-                   by_jobs ? "jobs" : "bytes"};
+                   "the local buffer of queue '" + queue + "' is full (" + bound_text}
+          .about(queue)
+          .uses(by_jobs ? impl.jobs : impl.bytes, bound, by_jobs ? "jobs" : "bytes");
     }
     for (OwnedJobSpec& job : parcel.jobs) {
       if (job.id.empty()) job.id = engine::to_string(impl.next_id());
@@ -286,7 +282,7 @@ Result<std::vector<JobIdText>> LocalBuffer::put(std::span<const JobSpec> jobs,
     }
     const std::size_t bytes = parcel.bytes;
     if (!impl.arrivals.enqueue(std::move(parcel)))
-      return Error{Code::kInternal, "no heap memory for the local buffer", "buffer", 0, 0, ""};
+      return Error{Code::kInternal, "no heap memory for the local buffer"}.about("buffer");
     impl.jobs += jobs.size();
     impl.bytes += bytes;
     impl.waiting[queue] += jobs.size();
@@ -320,12 +316,9 @@ Status LocalBuffer::flush(milliseconds timeout) {
   if (impl.closing) return buffer_closed();
   std::uint64_t left = 0;
   for (const auto& [queue, count] : impl.waiting) left += count;
-  return Error{Code::kTimeout,
-               std::to_string(left) + " jobs are still in the local buffer",
-               "buffer",
-               left,
-               0,
-               "jobs"};
+  return Error{Code::kTimeout, std::to_string(left) + " jobs are still in the local buffer"}
+      .about("buffer")
+      .uses(left, 0, "jobs");
 }
 
 std::vector<UnsentJob> LocalBuffer::take_failed() {

@@ -61,7 +61,7 @@ Result<QueueInfo> Observer::queue(std::string_view name) const {
   const engine::Store& store = segment_.attachment()->store();
   const std::uint32_t q = store.find_queue(name);
   if (q == engine::kNoIndex || store.deleted(q))
-    return Error{Code::kNotFound, "no queue '" + std::string(name) + "'", "queue", 0, 0, ""};
+    return Error{Code::kNotFound, "no queue '" + std::string(name) + "'"}.about("queue");
   // A queue that was made since the walk is empty.
   engine::Census census = engine::take_census(store);
   if (q >= census.queues.size()) census.queues.resize(q + 1);

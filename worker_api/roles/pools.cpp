@@ -261,7 +261,8 @@ PoolInfo pool_info(engine::Store& store, Pool pool) {
 
 Error exhausted(engine::Store& store, Pool pool) {
   const PoolInfo info = pool_info(store, pool);
-  Error error{Code::kSegmentFull, "", info.name, info.used, info.capacity, unit_of(pool)};
+  Error error =
+      Error{Code::kSegmentFull}.about(info.name).uses(info.used, info.capacity, unit_of(pool));
   error.message = "the segment is full: " + std::to_string(info.used) + " of " +
                   std::to_string(info.capacity) + " " + std::string(noun_of(pool)) + " are in use";
   if (pool == Pool::kHandles)

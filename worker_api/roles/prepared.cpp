@@ -33,9 +33,9 @@ JobSpec PreparedJob::with(std::string_view args, std::optional<std::int64_t> pri
 Result<PreparedJob> Producer::prepare(const JobSpec& kind) {
   if (impl_->handle->closed()) return internal::closed();
   if (!kind.id.empty() || kind.unique != nullptr)
-    return Error{.code = Code::kInvalid,
-                 .message = "an id or a unique key belongs to one job and not to a kind of jobs",
-                 .subject = kind.unique != nullptr ? "unique" : "id"};
+    return Error{Code::kInvalid,
+                 "an id or a unique key belongs to one job and not to a kind of jobs"}
+        .about(kind.unique != nullptr ? "unique" : "id");
   auto made = std::make_shared<PreparedJob::Impl>();
   made->spec = kind;
   made->spec.args = JobSpec{}.args;

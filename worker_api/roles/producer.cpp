@@ -75,11 +75,11 @@ Result<JobIdText> Producer::Impl::clash(const JobSpec& spec) {
 
 Error internal::key_taken(const engine::Clash& by, std::string_view id) {
   const std::string other = engine::to_string(by.id);
-  return {.code = Code::kDuplicate,
-          .message = "job " + other + ", which is " + std::string(engine::name_of(by.state)) +
-                     ", has the unique key of job " + std::string(id),
-          .subject = other,
-          .state = engine::name_of(by.state)};
+  return Error{Code::kDuplicate, "job " + other + ", which is " +
+                                     std::string(engine::name_of(by.state)) +
+                                     ", has the unique key of job " + std::string(id)}
+      .about(other)
+      .in_state(engine::name_of(by.state));
 }
 
 Error Producer::Impl::clash_error(std::span<const JobSpec> specs) {
@@ -89,15 +89,15 @@ Error Producer::Impl::clash_error(std::span<const JobSpec> specs) {
   const std::string which =
       specs.size() > 1 ? "job " + std::to_string(at + 1) + " of the batch: " : std::string();
   if (clash.id == engine::JobId{})
-    return {.code = Code::kDuplicate,
-            .message = which + "another job of the batch has the same unique key " + key,
-            .subject = "batch"};
+    return Error{Code::kDuplicate,
+                 which + "another job of the batch has the same unique key " + key}
+        .about("batch");
   const std::string id = text_of(clash.id).str();
-  return {.code = Code::kDuplicate,
-          .message = which + "job " + id + ", which is " +
-                     std::string(engine::name_of(clash.state)) + ", has the same unique key " + key,
-          .subject = id,
-          .state = engine::name_of(clash.state)};
+  return Error{Code::kDuplicate, which + "job " + id + ", which is " +
+                                     std::string(engine::name_of(clash.state)) +
+                                     ", has the same unique key " + key}
+      .about(id)
+      .in_state(engine::name_of(clash.state));
 }
 
 bool Producer::deduplicated(std::size_t at) const { return impl_->deduplicated(at); }
@@ -266,7 +266,7 @@ struct BasicJobs {
 Status Producer::enqueue_batch(std::span<const JobSpec> specs, std::span<JobIdText> ids) {
   if (impl_->handle->closed()) return internal::closed();
   if (ids.size() < specs.size())
-    return Error{Code::kInvalid, "there is not room for the ids of all jobs", "ids", 0, 0, ""};
+    return Error{Code::kInvalid, "there is not room for the ids of all jobs"}.about("ids");
   if (impl_->enqueue_batch_plain(specs, ids.data())) [[likely]]
     return {};
   const auto accepted = impl_->enqueue_batch_in_order(specs);
@@ -335,25 +335,17 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
                           end - std::chrono::steady_clock::now())
                           .count();
     if (left <= 0)
-      return Error{Code::kTimeout,
-                   "job " + std::string(id) + " has not finished yet",
-                   std::string(id),
-                   0,
-                   0,
-                   ""};
+      return Error{Code::kTimeout, "job " + std::string(id) + " has not finished yet"}.about(
+          std::string(id));
     const bool in_hands = engine::is_exclusive(control.state());
     shm::futex_wait(bell, rung,
                     std::min<std::uint64_t>(static_cast<std::uint64_t>(left), in_hands ? 1 : 100));
     if (in_hands || bell.load() != rung) continue;
     impl_->handle->attachment().repair_the_dead();
     if (!store.segment().named())
-      return Error{Code::kCannotAttach,
-                   "segment " + store.segment().path() + " was removed, and job " +
-                       std::string(id) + " with it",
-                   "segment",
-                   0,
-                   0,
-                   ""};
+      return Error{Code::kCannotAttach, "segment " + store.segment().path() +
+                                            " was removed, and job " + std::string(id) + " with it"}
+          .about("segment");
   }
 }
 
@@ -382,19 +374,14 @@ Result<std::int64_t> Producer::reprioritize(std::string_view id, std::int64_t pr
   if (!rank)
     return Error{Code::kInvalid,
                  "priority " + std::to_string(priority) + " is out of range: the minimum is " +
-                     std::to_string(known.min) + " and the maximum is " + std::to_string(known.max),
-                 "priority",
-                 0,
-                 static_cast<std::uint64_t>(known.max),
-                 ""};
+                     std::to_string(known.min) + " and the maximum is " + std::to_string(known.max)}
+        .about("priority")
+        .at_most(static_cast<std::uint64_t>(known.max));
   if (impl_->store().immutable_priorities())
     return Error{Code::kWrongState,
                  "a job of this segment keeps the priority it was enqueued with; "
-                 "the broker's --immutable-priorities false lets it change",
-                 "immutable_priorities",
-                 0,
-                 0,
-                 ""};
+                 "the broker's --immutable-priorities false lets it change"}
+        .about("immutable_priorities");
   std::uint8_t previous = 0;
   engine::JobState found{};
   const engine::Outcome outcome =

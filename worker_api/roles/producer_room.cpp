@@ -20,11 +20,10 @@ Error Producer::Impl::refusal(Outcome outcome, std::uint32_t queue, std::string_
   const bool unique =
       std::ranges::any_of(specs, [](const JobSpec& spec) { return spec.unique != nullptr; });
   if (outcome == Outcome::kBusy && unique)
-    return {.code = Code::kTimeout,
-            .message =
-                "another process was changing a job of the same unique key and has stopped or "
-                "died; nothing was stored: try again",
-            .subject = "unique"};
+    return Error{Code::kTimeout,
+                 "another process was changing a job of the same unique key and has stopped or "
+                 "died; nothing was stored: try again"}
+        .about("unique");
   const bool bounded = (store().queue(queue).flags.load() & engine::kBounded) != 0;
   if (outcome == Outcome::kBusy && bounded)  // a stopped process is in the middle of a drop
     return internal::error_of(Outcome::kQueueFull, store(), queue, subject);

@@ -235,15 +235,13 @@ Result<engine::WorkerKey> report_worker(engine::Actor& actor, const WorkerReport
     case engine::Outcome::kNoWorkers:
       return Error{Code::kSegmentFull,
                    "all " + std::to_string(store.workers.size()) +
-                       " places for registered workers are taken; --slots sets how many there are",
-                   "workers",
-                   store.workers.size(),
-                   store.workers.size(),
-                   ""};
+                       " places for registered workers are taken; --slots sets how many there are"}
+          .about("workers")
+          .uses(store.workers.size(), store.workers.size());
     default:
-      return Error{.code = Code::kTimeout,
-                   .message = "a stopped process is in the middle of changing worker " + report.id,
-                   .subject = "worker"};
+      return Error{Code::kTimeout,
+                   "a stopped process is in the middle of changing worker " + report.id}
+          .about("worker");
   }
 }
 
@@ -302,11 +300,10 @@ Status Registration::may_fetch(engine::Actor& actor) {
     if (Status entered = enter(actor); !entered) return entered;
   switch (directive(actor.store())) {
     case WorkerDirective::kRunning: return {};
-    case WorkerDirective::kQuiet: return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+    case WorkerDirective::kQuiet: return Error{Code::kEmpty};
     case WorkerDirective::kTerminate: break;
   }
-  return Error{
-      Code::kClosed, "worker " + report_.id + " was told to terminate", "worker", 0, 0, ""};
+  return Error{Code::kClosed, "worker " + report_.id + " was told to terminate"}.about("worker");
 }
 
 void Registration::leave(engine::Actor& actor) {
@@ -337,10 +334,9 @@ Status Admin::direct_worker(std::string_view id, WorkerDirective directive) {
     case engine::Outcome::kOk: return {};
     case engine::Outcome::kNotFound: return internal::no_worker(id);
     default:
-      return Error{
-          .code = Code::kTimeout,
-          .message = "a stopped process is in the middle of changing worker " + std::string(id),
-          .subject = "worker"};
+      return Error{Code::kTimeout,
+                   "a stopped process is in the middle of changing worker " + std::string(id)}
+          .about("worker");
   }
 }
 

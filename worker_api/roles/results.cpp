@@ -13,19 +13,19 @@ namespace ojs_shm::internal {
 [[gnu::noinline]] Error no_job(const engine::Store& store, std::string_view id) {
   const auto parsed = engine::parse_id(id);
   if (parsed && engine::gave_away(store, *parsed))
-    return {.code = Code::kNotFound,
-            .message = "job " + std::string(id) +
-                       " is gone: it ended and its room was needed, or it was deleted",
-            .subject = "id",
-            .state = "gone"};
-  return {.code = Code::kNotFound, .message = "no job with id " + std::string(id), .subject = "id"};
+    return Error{
+        Code::kNotFound,
+        "job " + std::string(id) + " is gone: it ended and its room was needed, or it was deleted"}
+        .about("id")
+        .in_state("gone");
+  return Error{Code::kNotFound, "no job with id " + std::string(id)}.about("id");
 }
 
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted) {
-  return {.code = Code::kWrongState,
-          .message = "job " + std::string(id) + " is " + std::string(engine::name_of(found)) +
-                     ", not " + std::string(wanted),
-          .subject = std::string(engine::name_of(found))};
+  return Error{Code::kWrongState, "job " + std::string(id) + " is " +
+                                      std::string(engine::name_of(found)) + ", not " +
+                                      std::string(wanted)}
+      .about(std::string(engine::name_of(found)));
 }
 
 void tell_result(const engine::Store& store, const engine::Snapshot& s, JobInfo& info) {
@@ -70,12 +70,12 @@ std::string_view discard_reason(const engine::Snapshot& s) {
 
 Error wrong_result_ttl(const JobSpec& spec) {
   const bool no_place = spec.result_ttl_s && is_result_ttl(*spec.result_ttl_s);
-  return {.code = Code::kInvalid,
-          .message = no_place ? "result_ttl is kept in extra, which must be a JSON object"
-                              : "result_ttl must be a whole number of seconds from -1 to " +
-                                    std::to_string(kLongestResultTtlS),
-          .subject = "result_ttl",
-          .bound = static_cast<std::uint64_t>(kLongestResultTtlS)};
+  return Error{Code::kInvalid, no_place
+                                   ? "result_ttl is kept in extra, which must be a JSON object"
+                                   : "result_ttl must be a whole number of seconds from -1 to " +
+                                         std::to_string(kLongestResultTtlS)}
+      .about("result_ttl")
+      .at_most(static_cast<std::uint64_t>(kLongestResultTtlS));
 }
 
 [[gnu::noinline]] void keep_result_ttl(JobSpec& spec, std::deque<std::string>& texts) {

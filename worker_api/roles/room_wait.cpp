@@ -17,11 +17,9 @@ constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(1);
 Status check_block_timeout(std::chrono::milliseconds timeout) {
   if (timeout.count() >= 0 && timeout <= kLongestWait) return {};
   return Error{Code::kInvalid,
-               "block_timeout is 0 to " + std::to_string(kLongestWait.count() / 1000) + " seconds",
-               "block_timeout",
-               0,
-               static_cast<std::uint64_t>(kLongestWait.count()),
-               "ms"};
+               "block_timeout is 0 to " + std::to_string(kLongestWait.count() / 1000) + " seconds"}
+      .about("block_timeout")
+      .at_most(static_cast<std::uint64_t>(kLongestWait.count()), "ms");
 }
 
 RoomWait::RoomWait(Handle& handle, std::span<const engine::NewJob> jobs,

@@ -57,13 +57,10 @@ Status remove_files(const std::string& path) {
   const int error = errno;
   ::unlink(shm::LockFile::path_of(path).c_str());
   if (removed) return {};
-  if (error == ENOENT) return Error{Code::kNotFound, "no segment " + path, "segment", 0, 0, ""};
+  if (error == ENOENT) return Error{Code::kNotFound, "no segment " + path}.about("segment");
   return Error{error == EACCES || error == EPERM ? Code::kPermission : Code::kInternal,
-               path + ": " + std::generic_category().message(error),
-               "segment",
-               0,
-               0,
-               ""};
+               path + ": " + std::generic_category().message(error)}
+      .about("segment");
 }
 
 /// What would be lost with a segment.
@@ -98,12 +95,8 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
 Status may_go(internal::Attachment& attachment, Removal removal) {
   const SegmentName& name = attachment.name();
   if (attachment.others_attached())
-    return Error{Code::kInUse,
-                 attachment.segment().path() + " is in use by a living process",
-                 "segment",
-                 0,
-                 0,
-                 ""};
+    return Error{Code::kInUse, attachment.segment().path() + " is in use by a living process"}
+        .about("segment");
   if (removal != Removal::kUnused) return {};
   const Remains remains = remains_of(attachment.store());
   if (!remains.any()) return {};
@@ -115,13 +108,11 @@ Status may_go(internal::Attachment& attachment, Removal removal) {
             counted(remains.dead_letters, "dead letter", "dead letters");
   if (remains.crons != 0)
     what += (what.empty() ? "" : " and ") + counted(remains.crons, "cron", "crons");
-  return Error{Code::kWrongState,
-               "segment '" + name.name + "' holds " + what + "; `ojs-shm rm " + name.name +
-                   " --dir " + name.dir + " --force` removes it all the same",
-               "jobs",
-               remains.unfinished + remains.dead_letters,
-               0,
-               "jobs"};
+  return Error{Code::kWrongState, "segment '" + name.name + "' holds " + what + "; `ojs-shm rm " +
+                                      name.name + " --dir " + name.dir +
+                                      " --force` removes it all the same"}
+      .about("jobs")
+      .uses(remains.unfinished + remains.dead_letters, 0, "jobs");
 }
 
 /// Of a file that cannot be attached to: it goes when it holds no job for certain, or by force when
@@ -133,22 +124,16 @@ Status may_go_unread(const SegmentName& name, const shm::Opened& opened, Removal
     case shm::OpenCode::kNotReady: return {};
     case shm::OpenCode::kNotASegment:
       return Error{Code::kOtherFormat,
-                   opened.detail + ": it is left alone; delete it by hand if it is not needed",
-                   "segment",
-                   0,
-                   0,
-                   ""};
+                   opened.detail + ": it is left alone; delete it by hand if it is not needed"}
+          .about("segment");
     case shm::OpenCode::kOtherFormat:
     case shm::OpenCode::kOtherLayout:
     case shm::OpenCode::kTorn:
       if (removal == Removal::kForced) return {};
       return Error{Code::kOtherFormat,
                    opened.detail + ", so its jobs cannot be counted; `ojs-shm rm " + name.name +
-                       " --dir " + name.dir + " --force` removes it all the same",
-                   "segment",
-                   0,
-                   0,
-                   ""};
+                       " --dir " + name.dir + " --force` removes it all the same"}
+          .about("segment");
     default: return internal::error_of(opened);
   }
 }
@@ -159,15 +144,15 @@ Status remove_segment(const Segment& segment, Removal removal) {
   internal::Attachment& attachment = *segment.attachment();
   if (attachment.forked()) return internal::closed();
   if (!attachment.segment().named())
-    return Error{
-        Code::kNotFound, segment.path() + " no longer leads to this segment", "segment", 0, 0, ""};
+    return Error{Code::kNotFound, segment.path() + " no longer leads to this segment"}.about(
+        "segment");
   if (const Status checked = may_go(attachment, removal); !checked) return checked;
   return remove_files(segment.path());
 }
 
 Status remove_segment(const SegmentName& name, Removal removal) {
   if (const std::string problem = internal::problem_of(name); !problem.empty())
-    return Error{Code::kInvalid, problem, "name", 0, 0, ""};
+    return Error{Code::kInvalid, problem}.about("name");
   const std::string path = internal::path_of(name);
   if (const shm::Opened opened = engine::open(path, shm::Mapping::kReadOnly);
       opened.code != shm::OpenCode::kOk) {

@@ -15,19 +15,17 @@ namespace {
 
 Error out_of_range(engine::Convention convention, std::string_view priority) {
   const engine::ConventionInfo& known = engine::info(convention);
-  return Error{Code::kInvalid,
-               "priority " + std::string(priority) + " is out of range: the minimum is " +
-                   std::to_string(known.min) + " and the maximum is " + std::to_string(known.max),
-               "priority",
-               0,
-               static_cast<std::uint64_t>(known.max),
-               ""};
+  return Error{Code::kInvalid, "priority " + std::string(priority) +
+                                   " is out of range: the minimum is " + std::to_string(known.min) +
+                                   " and the maximum is " + std::to_string(known.max)}
+      .about("priority")
+      .at_most(static_cast<std::uint64_t>(known.max));
 }
 
 }  // namespace
 
 Error invalid_setting(std::string_view member, std::string message, std::uint64_t bound) {
-  return Error{Code::kInvalid, std::move(message), std::string(member), 0, bound, ""};
+  return Error{Code::kInvalid, std::move(message)}.about(std::string(member)).at_most(bound);
 }
 
 Status check_checkpoint(std::string_view text) {
@@ -37,49 +35,44 @@ Status check_checkpoint(std::string_view text) {
 
 Status check_queue(std::string_view name, const QueueSettings& settings) {
   if (!engine::valid_queue_name(name))
-    return Error{Code::kInvalid,
-                 "queue must be 1 to 128 characters of [a-z0-9.-]",
-                 "queue",
-                 0,
-                 engine::kMaxQueueNameLength,
-                 ""};
+    return Error{Code::kInvalid, "queue must be 1 to 128 characters of [a-z0-9.-]"}
+        .about("queue")
+        .at_most(engine::kMaxQueueNameLength);
   constexpr std::uint64_t kMostJobs = kMostBoundJobs, kMostBytes = kMostBoundBytes;
   for (const auto& [member, bound] : {std::pair("max_depth", settings.max_depth),
                                       std::pair("tenant_max_depth", settings.tenant_max_depth)})
     if (bound.value_or(0) > kMostJobs)
-      return Error{Code::kInvalid, std::string(member) + " is at most " + std::to_string(kMostJobs),
-                   member,         0,
-                   kMostJobs,      "jobs"};
+      return Error{Code::kInvalid, std::string(member) + " is at most " + std::to_string(kMostJobs)}
+          .about(member)
+          .at_most(kMostJobs, "jobs");
   if (settings.shards && (*settings.shards == 0 || *settings.shards > engine::kParts))
-    return Error{Code::kInvalid, "a queue has 1 to " + std::to_string(engine::kParts) + " shards",
-                 "shards",       0,
-                 engine::kParts, ""};
+    return Error{Code::kInvalid, "a queue has 1 to " + std::to_string(engine::kParts) + " shards"}
+        .about("shards")
+        .at_most(engine::kParts);
   for (const auto& [member, bound] :
        {std::pair("max_size_bytes", settings.max_size_bytes),
         std::pair("tenant_max_size_bytes", settings.tenant_max_size_bytes)})
     if (bound.value_or(0) > kMostBytes)
-      return Error{
-          Code::kInvalid, std::string(member) + " is at most " + std::to_string(kMostBytes),
-          member,         0,
-          kMostBytes,     "bytes"};
+      return Error{Code::kInvalid,
+                   std::string(member) + " is at most " + std::to_string(kMostBytes)}
+          .about(member)
+          .at_most(kMostBytes, "bytes");
   if (settings.tenant_bounds)
     if (Status checked = check_tenant_bounds(*settings.tenant_bounds); !checked) return checked;
   for (const auto& [member, share] : {std::pair("warning_threshold", settings.warning_threshold),
                                       std::pair("clear_threshold", settings.clear_threshold)})
     if (share && !(*share >= 0 && *share <= 1))
-      return Error{
-          Code::kInvalid, std::string(member) + " is a number from 0 to 1", member, 0, 1, ""};
+      return Error{Code::kInvalid, std::string(member) + " is a number from 0 to 1"}
+          .about(member)
+          .at_most(1);
   for (const auto& [member, kept] :
        {std::pair("retention.completed", settings.retention.completed_ms),
         std::pair("retention.discarded", settings.retention.discarded_ms),
         std::pair("retention.cancelled", settings.retention.cancelled_ms)})
     if (kept.value_or(0) > kLongestRetentionMs)
-      return Error{Code::kInvalid,
-                   std::string(member) + " is at most 100 years",
-                   member,
-                   0,
-                   kLongestRetentionMs,
-                   "ms"};
+      return Error{Code::kInvalid, std::string(member) + " is at most 100 years"}
+          .about(member)
+          .at_most(kLongestRetentionMs, "ms");
   return {};
 }
 
@@ -114,7 +107,7 @@ std::int64_t limit_of_qo_cap(engine::Convention convention, std::int64_t cap) {
 Status check_strategy(const WorkerOptions& options) {
   constexpr std::uint32_t kMostWeight = 1000;
   const auto invalid = [](std::string message, std::uint64_t bound) {
-    return Error{Code::kInvalid, std::move(message), "weights", 0, bound, ""};
+    return Error{Code::kInvalid, std::move(message)}.about("weights").at_most(bound);
   };
   if (options.weights.empty()) return {};
   if (options.strategy != QueueStrategy::kWeighted)
@@ -134,8 +127,9 @@ Status check_strategy(const WorkerOptions& options) {
 
 Status check_type(std::string_view type) {
   if (engine::valid_type(type)) return {};
-  return Error{
-      Code::kInvalid, "type must be of the form name(.name)*, in lower case", "type", 0, 255, ""};
+  return Error{Code::kInvalid, "type must be of the form name(.name)*, in lower case"}
+      .about("type")
+      .at_most(255);
 }
 
 Result<std::uint8_t> check_priority(engine::Convention convention, std::int64_t priority) {
@@ -150,14 +144,10 @@ Result<std::int64_t> named_priority(engine::Convention convention, std::string_v
   for (const engine::NamedPriority& known : engine::priority_names(convention))
     names += (names.empty() ? "" : ", ") + std::string(known.name) + " (" +
              std::to_string(known.priority) + ")";
-  return Error{Code::kInvalid,
-               "'" + std::string(name) + "' is not a priority of convention '" +
-                   std::string(engine::info(convention).name) + "': use a number or one of " +
-                   names,
-               "priority",
-               0,
-               0,
-               ""};
+  return Error{Code::kInvalid, "'" + std::string(name) + "' is not a priority of convention '" +
+                                   std::string(engine::info(convention).name) +
+                                   "': use a number or one of " + names}
+      .about("priority");
 }
 
 Result<std::int64_t> priority_of_text(engine::Convention convention, std::string_view text) {

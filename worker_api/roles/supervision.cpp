@@ -231,11 +231,8 @@ Status Attachment::start_keeper() {
     stands.wait();
   } catch (const std::system_error& error) {
     return Error{Code::kInternal,
-                 std::string("no thread to be had for the keeper: ") + error.what(),
-                 "thread",
-                 0,
-                 0,
-                 ""};
+                 std::string("no thread to be had for the keeper: ") + error.what()}
+        .about("thread");
   }
   return {};
 }

@@ -64,15 +64,13 @@ struct Import::Impl {
   }
 
   Status take(const ExportHead& head) {
-    if (theirs)
-      return Error{
-          Code::kInvalid, "a second first line; import one export at a time", "", 0, 0, ""};
+    if (theirs) return Error{Code::kInvalid, "a second first line; import one export at a time"};
     theirs = engine::convention_by_name(head.convention);
     version = head.version;
     if (theirs) return {};
-    return Error{.code = Code::kInvalid,
-                 .message = "convention '" + head.convention + "' is none of ojs, ojs-core, qo",
-                 .subject = "convention"};
+    return Error{Code::kInvalid,
+                 "convention '" + head.convention + "' is none of ojs, ojs-core, qo"}
+        .about("convention");
   }
 
   /// Limits and levels as this convention says them.
@@ -154,18 +152,15 @@ struct Import::Impl {
     const Result<std::uint8_t> rank = rank_of(given.priority, clamped);
     if (!rank) return rank.error();
     if (given.type.empty() && given.type_hash == 0)
-      return Error{Code::kInvalid, "a default priority needs type or type_hash", "type", 0, 0, ""};
+      return Error{Code::kInvalid, "a default priority needs type or type_hash"}.about("type");
     if (!given.type.empty())
       if (Status checked = internal::check_type(given.type); !checked) return checked;
     const std::uint64_t hash =
         given.type.empty() ? given.type_hash : engine::Store::hash_name(given.type);
     if (!engine::set_type_rank(actor().store(), hash, *rank))
-      return Error{Code::kSegmentFull,
-                   "all 256 default priorities of types are taken",
-                   "types",
-                   256,
-                   256,
-                   ""};
+      return Error{Code::kSegmentFull, "all 256 default priorities of types are taken"}
+          .about("types")
+          .uses(256, 256);
     ++report.default_priorities;
     return {};
   }
@@ -213,9 +208,9 @@ struct Import::Impl {
     const JobInfo& job = exported.job;
     constexpr std::uint64_t kMostFence = 1ULL << 35;  // half of what a segment can count
     if (job.fence > kMostFence)
-      return Error{Code::kInvalid, "fence is at most " + std::to_string(kMostFence),
-                   "fence",        0,
-                   kMostFence,     ""};
+      return Error{Code::kInvalid, "fence is at most " + std::to_string(kMostFence)}
+          .about("fence")
+          .at_most(kMostFence);
     engine::PastJob& past = reading.past;
     JobSpec& spec = reading.spec;
     spec.type = job.type;
@@ -273,7 +268,7 @@ struct Import::Impl {
   Status take(const ExportedWorkflow& exported) {
     const auto id = engine::parse_id(exported.id);
     const auto wrong = [](std::string what) {
-      return Error{Code::kInvalid, std::move(what), "workflow", 0, 0, ""};
+      return Error{Code::kInvalid, std::move(what)}.about("workflow");
     };
     if (!id) return wrong("workflow.id must be a UUIDv7 in lower case");
     const auto tree = internal::WorkflowTree::read(exported.tree);
@@ -346,11 +341,8 @@ struct Import::Impl {
     limits_moved = outcome == engine::Outcome::kLimitsMoved;
     if (outcome == engine::Outcome::kDuplicate)
       return Error{Code::kDuplicate,
-                   "a job of workflow " + exported.id + " is here already, and the workflow is not",
-                   "id",
-                   0,
-                   0,
-                   ""};
+                   "a job of workflow " + exported.id + " is here already, and the workflow is not"}
+          .about("id");
     if (outcome != engine::Outcome::kOk)
       return internal::error_of(outcome, handle->store(), jobs[workflow.refused].queue,
                                 exported.id);

@@ -150,11 +150,8 @@ Result<std::optional<ExportedWorkflow>> workflow_of(const engine::Store& store,
       return std::optional(std::move(workflow));
   }
   return Error{Code::kTimeout,
-               "workflow " + id + " does not stand still; stop its workers, or repair the segment",
-               "workflow",
-               0,
-               0,
-               ""};
+               "workflow " + id + " does not stand still; stop its workers, or repair the segment"}
+      .about("workflow");
 }
 
 /// Jobs in order; a running workflow whole, where the first of its jobs that has not ended stands.

@@ -75,7 +75,7 @@ std::string tenant_of(const JobSpec& spec) {
       const std::uint64_t jobs = engine::charged_jobs(now), bytes = engine::charged_bytes(now);
       const std::uint64_t max_jobs = record.max_depth.load(), max_bytes = record.max_bytes.load();
       const bool by_jobs = max_bytes == 0 || (max_jobs != 0 && jobs >= max_jobs);
-      Error error{Code::kQueueFull, "", name, 0, 0, ""};
+      Error error = Error{Code::kQueueFull}.about(name);
       engine::Meeting met;
       met.fullness = by_jobs ? engine::Fullness{jobs, max_jobs, false}
                              : engine::Fullness{bytes, max_bytes, true};
@@ -114,9 +114,8 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kNoKeys: return exhausted(store, Pool::kIds);
     case Outcome::kNoQueues: return exhausted(store, Pool::kQueues);
     case Outcome::kDuplicate:
-      return {.code = Code::kDuplicate,
-              .message = "a job with id " + std::string(subject) + " exists",
-              .subject = "id"};
+      return Error{Code::kDuplicate, "a job with id " + std::string(subject) + " exists"}.about(
+          "id");
     case Outcome::kTooLarge:
       return {Code::kTooLarge,
               "larger than the segment's maximum of " + std::to_string(store.max_body()) +
@@ -149,9 +148,9 @@ std::string tenant_of(const JobSpec& spec) {
               engine::kAgeClasses - 1,
               ""};
     case Outcome::kRateOfShard:
-      return {.code = Code::kInvalid,
-              .message = "a sharded queue ages at one rate: its jobs bring none of their own",
-              .subject = "priority_age_rate"};
+      return Error{Code::kInvalid,
+                   "a sharded queue ages at one rate: its jobs bring none of their own"}
+          .about("priority_age_rate");
     case Outcome::kNoPools:
       return {Code::kSegmentFull,
               "all " + std::to_string(engine::kPools) +
@@ -164,27 +163,25 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kNoWorkers:
     case Outcome::kOtherPool: return no_worker(subject);
     case Outcome::kQueueIsolated:
-      return {.code = Code::kInvalid,
-              .message = "one of its queues belongs to another pool that is isolated",
-              .subject = "isolated"};
+      return Error{Code::kInvalid, "one of its queues belongs to another pool that is isolated"}
+          .about("isolated");
     case Outcome::kNotFound: return no_job(store, subject);
     case Outcome::kWrongState:
       return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
     case Outcome::kLost:
-      return {.code = Code::kLost,
-              .message = "the job is no longer held here: its lease ended, or it was cancelled"};
+      return Error{Code::kLost,
+                   "the job is no longer held here: its lease ended, or it was cancelled"};
     case Outcome::kBusy:
-      return {.code = Code::kTimeout,
-              .message = "a stopped process is in the middle of changing the job"};
+      return Error{Code::kTimeout, "a stopped process is in the middle of changing the job"};
   }
   return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
 }
 
 Error just_brought(std::string_view what) {
-  return {.code = Code::kTimeout,
-          .message = "another process was enqueueing a job with the same id (" + std::string(what) +
-                     ") and has stopped or died; that job may or may not exist: try again",
-          .subject = "id"};
+  return Error{Code::kTimeout,
+               "another process was enqueueing a job with the same id (" + std::string(what) +
+                   ") and has stopped or died; that job may or may not exist: try again"}
+      .about("id");
 }
 
 namespace {
@@ -324,7 +321,7 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
 
 [[gnu::noinline]] Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store) {
   auto invalid = [](std::string member, std::string message, std::uint64_t bound = 0) {
-    return Error{Code::kInvalid, std::move(message), std::move(member), 0, bound, ""};
+    return Error{Code::kInvalid, std::move(message)}.about(std::move(member)).at_most(bound);
   };
   const engine::ConventionInfo& convention = engine::info(store.convention());
   switch (fault) {
@@ -373,7 +370,7 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
 }
 
 Error not_an_id(std::string_view text) {
-  return Error{.code = Code::kNotFound, .message = not_an_id_text(text), .subject = "id"};
+  return Error{Code::kNotFound, not_an_id_text(text)}.about("id");
 }
 
 }  // namespace ojs_shm::internal

@@ -15,7 +15,7 @@ Result<WaitingEnqueue> WaitingEnqueue::Impl::begin(std::shared_ptr<Producer::Imp
                                                    std::shared_ptr<internal::RoomLine> line,
                                                    std::uint64_t tag) {
   if (producer->handle->closed()) return internal::closed();
-  if (specs.empty()) return Error{Code::kInvalid, "there is no job to enqueue", "jobs", 0, 0, ""};
+  if (specs.empty()) return Error{Code::kInvalid, "there is no job to enqueue"}.about("jobs");
   if (Status checked = internal::check_block_timeout(options.block_timeout); !checked)
     return checked.error();
   auto waiting = std::make_unique<Impl>();

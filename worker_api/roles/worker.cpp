@@ -31,7 +31,7 @@ Worker::~Worker() = default;
 
 Result<Worker> Worker::attach(const Segment& segment, const WorkerOptions& options) {
   if (options.queues.empty())
-    return Error{Code::kInvalid, "a worker needs at least one queue", "queues", 0, 0, ""};
+    return Error{Code::kInvalid, "a worker needs at least one queue"}.about("queues");
   if (Status checked = internal::check_strategy(options); !checked) return checked.error();
   auto handle = Handle::make(segment);
   if (!handle) return handle.error();
@@ -171,7 +171,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
       hand_over(got, job);
       return {};
     }
-  return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  return Error{Code::kEmpty};
 }
 
 /// From the queue that the pool chooses.
@@ -182,7 +182,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
     case engine::Outcome::kOk: break;
     case engine::Outcome::kNotFound:
       return internal::no_pool(engine::pool_name(handle->store(), pool));
-    default: return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+    default: return Error{Code::kEmpty};
   }
   if (names[got.queue].empty()) names[got.queue] = handle->store().queue_name(got.queue);
   hand_over(got, job);
@@ -195,7 +195,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   got.body = &job.body_;
   if (!turns->serve_next(
           [&](std::size_t i) { return fetch_from(queues[i], got) == engine::Outcome::kOk; }))
-    return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+    return Error{Code::kEmpty};
   hand_over(got, job);
   return {};
 }
@@ -205,11 +205,11 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   if (bell) bell->hush();
   if (registration)
     if (Status may = registration->may_fetch(actor()); !may) return may;
-  if (options.concurrency != 0 && laden()) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  if (options.concurrency != 0 && laden()) return Error{Code::kEmpty};
   if (pool != engine::kNoIndex) return try_in_pool(job);
   if (incomplete) {
     look_for_queues();
-    if (queues.empty()) return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+    if (queues.empty()) return Error{Code::kEmpty};
   }
   if (turns) return try_in_turns(job);
   return try_each(job, 0);
@@ -220,7 +220,7 @@ Status Worker::Impl::why_held_up() {
   if (bell) bell->hush();
   if (registration)  // which must go on giving signs of life, and may be told to end
     if (Status may = registration->may_fetch(actor()); !may) return may;
-  return Error{Code::kEmpty, {}, {}, 0, 0, ""};
+  return Error{Code::kEmpty};
 }
 
 [[gnu::flatten, gnu::hot]] Status Worker::try_fetch(Job& job) {
@@ -277,14 +277,14 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
       if (chosen && got && (!slept || impl_->queues.size() > 1)) sleeper.wake_another();
       return got;
     }
-    if (left <= 0) return Error{Code::kTimeout, "no job came in time", "", 0, 0, ""};
+    if (left <= 0) return Error{Code::kTimeout, "no job came in time"};
     if (!chosen && Clock::now() - impl_->looked_for_dead > std::chrono::milliseconds(90)) {
       impl_->looked_for_dead = Clock::now();
       impl_->handle->attachment().repair_the_dead();
       const shm::Segment& segment = impl_->handle->store().segment();
       if (!segment.named())
-        return Error{
-            Code::kCannotAttach, "segment " + segment.path() + " was removed", "segment", 0, 0, ""};
+        return Error{Code::kCannotAttach, "segment " + segment.path() + " was removed"}.about(
+            "segment");
     }
   }
 }
@@ -354,8 +354,8 @@ void Worker::beat() {
 Status Worker::say(WorkerDirective state) {
   if (impl_->handle->closed()) return internal::closed();
   if (state > WorkerDirective::kTerminate)
-    return Error{
-        Code::kInvalid, "a worker's state is kRunning, kQuiet or kTerminate", "state", 0, 0, ""};
+    return Error{Code::kInvalid, "a worker's state is kRunning, kQuiet or kTerminate"}.about(
+        "state");
   return impl_->registration ? impl_->registration->say(impl_->actor(), state) : Status();
 }
 

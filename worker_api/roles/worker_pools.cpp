@@ -142,7 +142,7 @@ WorkerPoolInfo describe_pool(const engine::Store& store, std::uint32_t pool,
 }
 
 Error no_pool(std::string_view name) {
-  return Error{Code::kNotFound, "no pool '" + std::string(name) + "'", "pool", 0, 0, ""};
+  return Error{Code::kNotFound, "no pool '" + std::string(name) + "'"}.about("pool");
 }
 
 }  // namespace internal
@@ -279,7 +279,7 @@ Result<PoolSettings> parse_pool_settings(std::string_view text) {
   if (Status checked = json::check(text); !checked) return checked.error();
   std::string_view object = json::trim(text);
   const auto not_an_object =
-      Error{Code::kInvalid, "the settings of a pool must be a JSON object", "pool", 0, 0, ""};
+      Error{Code::kInvalid, "the settings of a pool must be a JSON object"}.about("pool");
   if (json::kind_of(object) != json::Kind::kObject) return not_an_object;
   if (const auto members = json::members_of(object);
       members.size() == 1 && members.front().name == "pool") {

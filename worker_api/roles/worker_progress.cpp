@@ -19,7 +19,7 @@ Status Worker::Impl::report(std::uint32_t slot, std::uint64_t word, const engine
                             std::uint64_t& lease_until) {
   if (handle->closed()) return internal::closed();
   if (report.fraction && !(*report.fraction >= 0.0 && *report.fraction <= 1.0))
-    return Error{Code::kInvalid, "progress is a number from 0 to 1", "progress", 0, 1, ""};
+    return Error{Code::kInvalid, "progress is a number from 0 to 1"}.about("progress").at_most(1);
   const engine::Outcome outcome = actor().report(slot, word, report, lease_until);
   if (outcome != engine::Outcome::kOk)
     return internal::error_of(outcome, handle->store(), engine::kNoIndex, "progress");

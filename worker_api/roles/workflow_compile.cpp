@@ -103,7 +103,7 @@ class Compiler {
 
   void complain(const Place& place, const std::string& what) { complain(place.text(), what); }
   void complain(const std::string& path, const std::string& what) {
-    if (!error_) error_ = Error{Code::kInvalid, path + ": " + what, path, 0, 0, ""};
+    if (!error_) error_ = Error{Code::kInvalid, path + ": " + what}.about(path);
   }
 
   /// Its tree has begun, and ends here.
@@ -296,8 +296,8 @@ class Compiler {
 Status compile(const WorkflowSpec& spec, CompiledWorkflow& out) {
   out.clear();
   if (spec.kind == WorkflowKind::kJob)
-    return Error{
-        Code::kInvalid, "$: a workflow is a chain, a group, a batch or a graph", "$", 0, 0, ""};
+    return Error{Code::kInvalid, "$: a workflow is a chain, a group, a batch or a graph"}.about(
+        "$");
   out.jobs.reserve(std::min(spec.steps.size(), kMostWorkflowJobs));
   out.graph.members.reserve(std::min(spec.steps.size(), kMostWorkflowJobs));
   Compiler compiler(out);

@@ -94,9 +94,7 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   engine::NewWorkflow workflow;
   if (!spec.id.empty()) {
     workflow.id = engine::parse_id(spec.id);
-    if (!workflow.id)
-      return Error{
-          .code = Code::kInvalid, .message = internal::not_an_id_text(spec.id), .subject = "id"};
+    if (!workflow.id) return Error{Code::kInvalid, internal::not_an_id_text(spec.id)}.about("id");
   }
   if (Status read = impl.read_members(spec); !read) return read.error();
   workflow.graph = &compiled.graph;
@@ -114,9 +112,9 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   if (outcome == engine::Outcome::kDuplicate && workflow.id &&
       (engine::find_workflow(impl.store(), *workflow.id) != engine::kNoIndex ||
        engine::find_job(impl.store(), *workflow.id) != engine::kNoIndex))
-    return Error{.code = Code::kDuplicate,
-                 .message = "there is a job or a workflow with the id " + std::string(spec.id),
-                 .subject = std::string(spec.id)};
+    return Error{Code::kDuplicate,
+                 "there is a job or a workflow with the id " + std::string(spec.id)}
+        .about(std::string(spec.id));
   const std::size_t at = std::min<std::size_t>(workflow.refused, compiled.jobs.size() - 1);
   const std::uint32_t queue = well ? compiled.ready[at].queue : engine::kNoIndex;
   // A queue that would drop jobs for new jobs, or let them wait, has told no numbers.
@@ -137,11 +135,8 @@ Result<WorkflowInfo> Producer::cancel_workflow(std::string_view id) {
     case engine::Outcome::kWrongState: {
       const std::string state(workflow_state_name(static_cast<WorkflowState>(found)));
       return Error{Code::kWrongState,
-                   "workflow " + std::string(id) + " is already in terminal state '" + state + "'",
-                   state,
-                   0,
-                   0,
-                   ""};
+                   "workflow " + std::string(id) + " is already in terminal state '" + state + "'"}
+          .about(state);
     }
     default: break;
   }

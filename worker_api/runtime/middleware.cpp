@@ -61,7 +61,7 @@ std::string call_through(const HandlerChain& chain, const Handler& handler, JobC
 namespace {
 
 Error invalid(std::string message, std::string subject) {
-  return {.code = Code::kInvalid, .message = std::move(message), .subject = std::move(subject)};
+  return Error{Code::kInvalid, std::move(message)}.about(std::move(subject));
 }
 
 Enqueued enqueue_from(const EnqueueChain& chain, std::size_t place, const JobSpec& job,

@@ -29,14 +29,6 @@ constexpr milliseconds kRegisteredWait = std::chrono::seconds(1);
 /// How often a registered worker gives a sign of life.
 constexpr milliseconds kSignOfLife = std::chrono::seconds(5);
 
-Error error(Code code, std::string message, std::string subject) {
-  Error made;
-  made.code = code;
-  made.message = std::move(message);
-  made.subject = std::move(subject);
-  return made;
-}
-
 HandlerFailure failure(std::string_view code, std::string message, bool retryable) {
   return {.code = std::string(code),
           .message = std::move(message),
@@ -100,10 +92,10 @@ int poll_timeout(Station::Clock::time_point until) {
 
 Result<std::shared_ptr<Crew>> Crew::create(const Segment& segment, const RuntimeOptions& options) {
   if (options.concurrency == 0) {
-    return error(Code::kInvalid, "concurrency must be at least 1", "concurrency");
+    return Error{Code::kInvalid, "concurrency must be at least 1"}.about("concurrency");
   }
   if (options.heartbeat.count() < 0 || options.grace.count() < 0) {
-    return error(Code::kInvalid, "heartbeat and grace cannot be negative", "grace");
+    return Error{Code::kInvalid, "heartbeat and grace cannot be negative"}.about("grace");
   }
   // The fetcher is the registered worker, if it is to be one.
   WorkerOptions of_fetcher = options.worker, of_others = options.worker;
@@ -123,7 +115,7 @@ Result<std::shared_ptr<Crew>> Crew::create(const Segment& segment, const Runtime
   std::shared_ptr<Crew> crew(
       new Crew(segment, options, std::move(*fetcher), std::move(*keeper), std::move(hands)));
   if (!crew->stop_.valid() || !crew->wake_.valid()) {
-    return error(Code::kInternal, "no file descriptor left for an eventfd", {});
+    return Error{Code::kInternal, "no file descriptor left for an eventfd"};
   }
   return crew;
 }
@@ -144,15 +136,16 @@ Crew::Crew(const Segment& segment, const RuntimeOptions& options, Worker fetcher
 Status Crew::handle(std::string type, Handler handler,
                     std::optional<std::int64_t> default_priority) {
   if (type.empty() || !handler) {
-    return error(Code::kInvalid, "a handler needs a job type and a function", std::move(type));
+    return Error{Code::kInvalid, "a handler needs a job type and a function"}.about(
+        std::move(type));
   }
   const std::lock_guard lock(mutex_);
   if (running_) {
-    return error(Code::kWrongState, "handlers are registered before run()", std::move(type));
+    return Error{Code::kWrongState, "handlers are registered before run()"}.about(std::move(type));
   }
   if (handlers_.contains(type)) {
-    return error(Code::kInUse, fmt::format("job type {} has a handler already", type),
-                 std::move(type));
+    return Error{Code::kInUse, fmt::format("job type {} has a handler already", type)}.about(
+        std::move(type));
   }
   if (default_priority) {
     auto admin = Admin::attach(segment_);
@@ -167,7 +160,7 @@ Status Crew::run() {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(running_, true)) {
-      return error(Code::kWrongState, "a runtime runs once", {});
+      return Error{Code::kWrongState, "a runtime runs once"};
     }
     middleware_.freeze();
   }
@@ -197,12 +190,12 @@ Status Crew::run() {
   // nothing any more.
   for (std::thread& thread : pool) unfinished > 0 ? thread.detach() : thread.join();
   if (status && given_back > 0) {
-    return error(
+    return Error{
         Code::kTimeout,
         fmt::format(
             "{} jobs were still running after {} ms of grace and were given back for others to run",
-            given_back, options_.grace.count()),
-        "grace");
+            given_back, options_.grace.count())}
+        .about("grace");
   }
   return status;
 }
@@ -216,7 +209,7 @@ Status Crew::start(std::vector<std::thread>& pool, std::thread& keeper) {
     }
     return {};
   } catch (const std::system_error& refused) {
-    return error(Code::kInternal, fmt::format("cannot start a thread: {}", refused.what()), {});
+    return Error{Code::kInternal, fmt::format("cannot start a thread: {}", refused.what())};
   }
 }
 

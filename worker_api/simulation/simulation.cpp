@@ -102,7 +102,7 @@ Result<std::vector<Server>> servers_of(const Segment& segment, const Trace& trac
     }
   }
   if (servers.empty())
-    return Error{Code::kInvalid, "a simulation needs a worker: --workers N", "workers", 0, 0, ""};
+    return Error{Code::kInvalid, "a simulation needs a worker: --workers N"}.about("workers");
   return servers;
 }
 
@@ -394,16 +394,12 @@ Result<SimulationOutcome> simulate(const Trace& trace, const SimulationPlan& pla
     if (const Status set = admin->set_queue(queue, settings); !set) return set.error();
   for (const SimulatedPool& pool : trace.pools) {
     if (pool.concurrency == 0)
-      return Error{Code::kInvalid,
-                   "a worker of pool '" + pool.name + "' does no job",
-                   "concurrency",
-                   0,
-                   0,
-                   ""};
+      return Error{Code::kInvalid, "a worker of pool '" + pool.name + "' does no job"}.about(
+          "concurrency");
     const auto set = admin->set_pool(pool.name, pool.settings);
     if (!set) return set.error();
     if (!set.value())
-      return Error{Code::kInvalid, "pool '" + pool.name + "' is there twice", "pool", 0, 0, ""};
+      return Error{Code::kInvalid, "pool '" + pool.name + "' is there twice"}.about("pool");
   }
   auto producer = Producer::attach(segment->get());
   if (!producer) return producer.error();

@@ -186,8 +186,7 @@ class ProducerLane {
       }
       const std::vector<PayloadKey> keys = std::move(one->keys);
       one = waiting_.erase(one);
-      answered(answer.value_or(Result<std::vector<JobIdText>>(Error{.code = Code::kQueueFull})),
-               keys);
+      answered(answer.value_or(Result<std::vector<JobIdText>>(Error{Code::kQueueFull})), keys);
     }
   }
 

@@ -219,7 +219,7 @@ class WorkerLane {
     const auto done = worker_.ack_batch(std::span(&job, 1));
     if (!done.ok()) return done.error();
     if (done->acked == 1) return {};
-    return Error{Code::kLost, "it was passed over", "", 0, 0, ""};
+    return Error{Code::kLost, "it was passed over"};
   }
 
   void ack(Held& held, bool newest) {

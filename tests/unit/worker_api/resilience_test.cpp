@@ -65,7 +65,7 @@ TEST(Resilience, BP_P1_the_delay_is_the_recommended_one_and_then_doubles_up_to_a
 }
 
 TEST(Resilience, BP_P1_an_error_that_recommends_nothing_means_a_second) {
-  EXPECT_EQ(recommended_delay(Error{.code = Code::kQueueFull}), 1s);
+  EXPECT_EQ(recommended_delay(Error{Code::kQueueFull}), 1s);
   Full full;
   EXPECT_GE(recommended_delay(full.refusal()), 1s);
 }
@@ -169,7 +169,7 @@ TEST(Resilience,
   Full full;
   const auto clock = std::make_shared<JumpingClock>();
   CircuitBreaker breaker({}, clock);
-  const Error refusal = full.refusal(), other{.code = Code::kInvalid};
+  const Error refusal = full.refusal(), other = Error{Code::kInvalid};
   for (int i = 0; i < 5; ++i) breaker.settle("default", &refusal);
   clock->pass(10s);
   EXPECT_FALSE(breaker.admit("default").has_value());

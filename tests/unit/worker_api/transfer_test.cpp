@@ -388,7 +388,7 @@ TEST(Transfer, an_export_ends_with_the_first_error_of_whoever_takes_its_lines) {
   int lines = 0;
   const Status done = export_segment(s.segment, [&](std::string_view) -> Status {
     ++lines;
-    return Error{Code::kNoSpace, "full", "", 0, 0, ""};
+    return Error{Code::kNoSpace, "full"};
   });
   EXPECT_EQ(done.code(), Code::kNoSpace);
   EXPECT_EQ(lines, 1);

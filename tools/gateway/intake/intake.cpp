@@ -44,13 +44,12 @@ void give_tenant(const Request& request, Envelope& envelope) {
 void check_priority(Desk& desk, const Envelope& envelope) {
   if (envelope.vast_priority.empty()) return;
   const SegmentInfo info = desk.observer.segment_settings();
-  throw fault_of(
-      {.code = Code::kInvalid,
-       .message = fmt::format("priority {} is out of range: the minimum is {} and the "
-                              "maximum is {}",
-                              envelope.vast_priority, info.priority_min, info.priority_max),
-       .subject = "priority",
-       .bound = static_cast<std::uint64_t>(info.priority_max)});
+  throw fault_of(Error{Code::kInvalid,
+                       fmt::format("priority {} is out of range: the minimum is {} and the "
+                                   "maximum is {}",
+                                   envelope.vast_priority, info.priority_min, info.priority_max)}
+                     .about("priority")
+                     .at_most(static_cast<std::uint64_t>(info.priority_max)));
 }
 
 void check_members(Desk& desk, shell::Document kind, std::span<const std::string> unknown) {

@@ -183,9 +183,8 @@ asio::awaitable<Reply> result(Desk& desk, const Request& request, Visit& visit) 
         std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (is_terminal(job.state) || !wait) co_return ok(result_text(job));
     if (visit.over())
-      throw fault_of({.code = Code::kClosed,
-                      .message = "the gateway ends while the job is " +
-                                 std::string(state_name(job.state)) + "; ask again"});
+      throw fault_of(Error{Code::kClosed, "the gateway ends while the job is " +
+                                              std::string(state_name(job.state)) + "; ask again"});
     if (left.count() <= 0) throw not_yet(job);
     const EndSeeker seeker(visit, job.id);
     co_await visit.sleep(seeker.is_told() ? left : std::min(left, kLook));

@@ -61,6 +61,26 @@ struct Error {
   std::string_view state = "";
   std::optional<std::string> tenant =
       {};  ///< kQueueFull: whose bound it is, "" that of jobs without a tenant; none: the queue's
+
+  // Named setters: Error{Code::kInvalid, "a queue has 1 to 64 shards"}.about("shards").at_most(64)
+  Error about(std::string what) && {
+    subject = std::move(what);
+    return std::move(*this);
+  }
+  Error at_most(std::uint64_t most, std::string_view counted_in = "") && {
+    bound = most;
+    unit = counted_in;
+    return std::move(*this);
+  }
+  /// `most` 0: it has no bound.
+  Error uses(std::uint64_t present, std::uint64_t most, std::string_view counted_in = "") && {
+    depth = present;
+    return std::move(*this).at_most(most, counted_in);
+  }
+  Error in_state(std::string_view found) && {
+    state = found;
+    return std::move(*this);
+  }
 };
 
 /// A value or an Error. Reading the value of an error is a bug and ends the process.
