@@ -38,7 +38,7 @@ void Actor::drain() {
 void Actor::retire() {
   slots_.close();
   if (rings_.has_leaks()) collect_leaks();
-  rings_.release();
+  rings_.chunks().release();
   tellings_.close();
   if (limits_held().get() != 0) limits_held().set_ordered(0, Point::kLimitsHeld);
 }

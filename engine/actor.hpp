@@ -42,9 +42,10 @@ class Actor : protected KnownNames {
       KnownNames::known_queue, KnownNames::known_type, KnownNames::ranks;
 
   // ---- of straight() jobs and queues without options
-  using StraightWay::enqueue_batch_plain, StraightWay::enqueue_plain, StraightWay::enqueue_unique,
-      StraightWay::enqueue_under_bound, StraightWay::fetch_plain, StraightWay::fetch_batch_plain,
-      StraightWay::has_options, StraightWay::has_bound_alone;
+  using StraightEnqueue::enqueue_batch_plain, StraightEnqueue::enqueue_plain,
+      StraightEnqueue::enqueue_unique, StraightEnqueue::enqueue_under_bound,
+      StraightFetch::fetch_plain, StraightFetch::fetch_batch_plain, StraightEnqueue::has_options,
+      StraightEnqueue::has_bound_alone;
 
   // ---- taking out (fetch.cpp)
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
@@ -54,10 +55,10 @@ class Actor : protected KnownNames {
   Outcome fetch_seen(std::uint32_t queue, std::uint32_t slot, Control available,
                      std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   PoolWorker& pool_worker() { return pool_worker_; }  ///< for whom it takes
-  using Search::has_waiting, Search::sees_work, Search::shut, StraightWay::found_nothing;
+  using Search::has_waiting, Search::sees_work, Search::shut, StraightFetch::found_nothing;
 
   // ---- ending (settle.cpp)
-  using Changer::set_back, StraightWay::ack, StraightWay::ack_batch;
+  using Changer::set_back, StraightAck::ack, StraightAck::ack_batch;
   void drain();  ///< sets back all that it has at work, the longest waiting first
 
   // ---- keeping
@@ -69,7 +70,7 @@ class Actor : protected KnownNames {
   using Room::set_backpressure, Room::set_bounds, Room::set_tenant_bounds;
   void set_paused(std::uint32_t queue, bool paused);
 
-  using Search::gather_tenants, Search::order, Search::set_fairness;
+  using Flows::gather_tenants, Search::order, Flows::set_fairness;
 
   using LimitGate::let_more_begin, LimitGate::tend_limits;
 

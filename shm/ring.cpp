@@ -3,68 +3,6 @@
 
 namespace ojs_shm::shm {
 
-Rings::Rings(Segment& segment, std::uint32_t lane)
-    : segment_(segment),
-      lane_(lane),
-      chunk_hints_(segment.chunk_map(), segment.geometry().chunks, lane) {}
-
-// ---- chunks -------------------------------------------------------------------------------------
-
-/// A chunk owned by this lane, its cells still those of its last life; kNoIndex when none is free.
-[[gnu::noinline]] std::uint32_t Rings::take_chunk() {
-  if (spares_ > 0) return spare_[--spares_];
-  for (std::uint32_t i = chunk_hints_.take(); i != kNoIndex; i = chunk_hints_.take()) {
-    const ChunkControl found(segment_.chunk(i).control.load());
-    if (found.state() == ChunkState::kFree &&
-        segment_.chunk(i).control.cas_once(
-            found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word,
-            Point::kChunkTaken))
-      return i;
-  }
-  // the hints are gone: ask the truth
-  for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
-    const ChunkControl found(segment_.chunk(i).control.load());
-    if (found.state() == ChunkState::kFree &&
-        segment_.chunk(i).control.cas_once(
-            found.word, ChunkControl(ChunkState::kSpare, owner(), found.incarnation()).word,
-            Point::kChunkTaken))
-      return i;
-  }
-  return kNoIndex;
-}
-
-/// Ends a chunk's life that this lane owns: kept for the next push, or given to everyone.
-[[gnu::noinline]] void Rings::keep_or_free(std::uint32_t i) {
-  Chunk& chunk = segment_.chunk(i);
-  const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();
-  if (spares_ < spare_.size()) {
-    chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word,
-                        Point::kChunkRetired);
-    spare_[spares_++] = i;
-    return;
-  }
-  chunk.control.store(ChunkControl(ChunkState::kFree, 0, incarnation).word, Point::kChunkFreed);
-  chunk_hints_.give(i);
-}
-
-/// Empties the cells for a new incarnation. Private: no lane trusts a chunk before it is linked.
-void Rings::clean(std::uint32_t i, std::uint64_t incarnation) {
-  Chunk& chunk = segment_.chunk(i);
-  const std::uint64_t empty = empty_word(incarnation, 0);
-  // NO CRASH POINT: the chunk is private until the link is set
-  for (Word& cell : chunk.cell) cell.store(empty, Point::kNone);
-  // NO CRASH POINT: as above
-  chunk.next.store(empty, Point::kNone);
-}
-
-void Rings::intend(std::uint32_t chunk, std::uint64_t incarnation) {
-  segment_.lane(lane_).chunk_intent.announce(Hint(chunk, incarnation).word | 1, Point::kIntentSet);
-}
-
-void Rings::intend_nothing() {
-  segment_.lane(lane_).chunk_intent.announce(0, Point::kIntentCleared);
-}
-
 // ---- rings --------------------------------------------------------------------------------------
 
 std::uint32_t Rings::make_unindexed() {
@@ -74,17 +12,17 @@ std::uint32_t Rings::make_unindexed() {
     const std::uint32_t i = next_ring_;
     next_ring_ = i + 1 < rings ? i + 1 : 0;
     RingEnds& ring = segment_.ring(i);
-    if (ring.claimed.load() != 0 || !ring.claimed.cas_once(0, owner(), Point::kRingMade)) continue;
-    const std::uint32_t c = take_chunk();
+    if (ring.claimed.load() != 0 || !ring.claimed.cas_once(0, chunks_.owner(), Point::kRingMade))
+      continue;
+    const std::uint32_t c = chunks_.take();
     if (c == kNoIndex) {
       ring.claimed.store(0, Point::kRingMade);
       return kNoIndex;
     }
-    const std::uint64_t incarnation =
-        (ChunkControl(segment_.chunk(c).control.load()).incarnation() + 1) & Field<0, 36>::kMax;
-    clean(c, incarnation);
-    segment_.chunk(c).control.store(ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
-                                    Point::kChunkLinking);
+    const std::uint64_t incarnation = chunks_.renew(c);
+    segment_.chunk(c).control.store(
+        ChunkControl(ChunkState::kLinking, chunks_.owner(), incarnation).word,
+        Point::kChunkLinking);
     // NO CRASH POINT: the ring has no name yet; its claim is what the repair reads
     ring.head.store(Place(c, 0, incarnation).word, Point::kNone);
     // NO CRASH POINT: as above
@@ -102,18 +40,18 @@ std::uint32_t Rings::make_unindexed() {
   // A new ring of a set begins closed: its bit is clear, and its first publisher must open it.
   // NO CRASH POINT: the ring has no name yet
   if (closed) segment_.chunk(chunk).cell[0].store(empty_word(incarnation, 1), Point::kNone);
-  intend(chunk, incarnation);
+  chunks_.intend(chunk, incarnation);
   std::uint32_t expected = 0;
   if (name.cas(expected, ring + 1, Point::kRingNamed)) {  // PAIR ring-name
     segment_.ring(ring).claimed.store(kNoIndex, Point::kRingMade);
     segment_.chunk(chunk).control.cas_once(
-        ChunkControl(ChunkState::kLinking, owner(), incarnation).word,
+        ChunkControl(ChunkState::kLinking, chunks_.owner(), incarnation).word,
         ChunkControl(ChunkState::kLinked, 0, incarnation).word, Point::kChunkLinked);
-    intend_nothing();
+    chunks_.intend_nothing();
     return ring;
   }
-  intend_nothing();
-  keep_or_free(chunk);  // another lane was first
+  chunks_.intend_nothing();
+  chunks_.keep_or_free(chunk);  // another lane was first
   segment_.ring(ring).claimed.store(0, Point::kRingMade);
   return expected - 1;
 }
@@ -138,7 +76,7 @@ std::uint32_t Rings::make_unindexed() {
         ring.tail.cas_once(tail.word, Place(to.index(), 0, to.tag()).word, Point::kTailMoved);
         continue;
       }
-      if (fresh == kNoIndex && (fresh = take_chunk()) == kNoIndex) return false;
+      if (fresh == kNoIndex && (fresh = chunks_.take()) == kNoIndex) return false;
       if (link(ring, tail, hint, set, number, fresh)) return true;  // 5
       continue;
     }
@@ -154,10 +92,10 @@ std::uint32_t Rings::make_unindexed() {
       if (!cell.cas(found, hint.word, Point::kCellFilled)) continue;
     }
     ring.tail.cas_once(tail.word, tail.next().word, Point::kTailMoved);
-    if (fresh != kNoIndex) keep_or_free(fresh);
+    if (fresh != kNoIndex) chunks_.keep_or_free(fresh);
     return true;
   }
-  if (fresh != kNoIndex) keep_or_free(fresh);
+  if (fresh != kNoIndex) chunks_.keep_or_free(fresh);
   return false;
 }
 
@@ -168,26 +106,24 @@ bool Rings::link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned n
   std::uint64_t found = next.load();
   if (!is_empty(found) || incarnation_of(found) != tail.incarnation()) return false;
   Chunk& chunk = segment_.chunk(fresh);
-  const std::uint64_t incarnation =
-      (ChunkControl(chunk.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
-  clean(fresh, incarnation);
+  const std::uint64_t incarnation = chunks_.renew(fresh);
   // NO CRASH POINT: the chunk is private until the link is set
   chunk.cell[0].store(hint.word, Point::kNone);
-  intend(fresh, incarnation);
-  const ChunkControl linking(ChunkState::kLinking, owner(), incarnation);
+  chunks_.intend(fresh, incarnation);
+  const ChunkControl linking(ChunkState::kLinking, chunks_.owner(), incarnation);
   chunk.control.store(linking.word, Point::kChunkLinking);
   if (close_count(found) > 0 && set != nullptr) open(*set, number);
   if (!next.cas(found, Hint(fresh, incarnation).word, Point::kLinkSet)) {  // PAIR link-publish
-    chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word,
+    chunk.control.store(ChunkControl(ChunkState::kSpare, chunks_.owner(), incarnation).word,
                         Point::kChunkRetired);
-    intend_nothing();
+    chunks_.intend_nothing();
     return false;
   }
   ring.tail.cas_once(tail.word, Place(fresh, 1, incarnation).word, Point::kTailMoved);
   // The lane that leaves this chunk may have retired it already; then this cas fails.
   chunk.control.cas_once(linking.word, ChunkControl(ChunkState::kLinked, 0, incarnation).word,
                          Point::kChunkLinked);
-  intend_nothing();
+  chunks_.intend_nothing();
   fresh = kNoIndex;
   return true;
 }
@@ -211,7 +147,7 @@ void Rings::leave_chunk(RingEnds& ring, Place head, Hint next) {
   const std::uint64_t tail = ring.tail.load();
   if (Place(tail).chunk() == head.chunk() && Place(tail).incarnation() == head.incarnation())
     ring.tail.cas_once(tail, Place(next.index(), 0, next.tag()).word, Point::kTailMoved);
-  intend(head.chunk(), head.incarnation());
+  chunks_.intend(head.chunk(), head.incarnation());
   if (ring.head.cas_once(head.word, Place(next.index(), 0, next.tag()).word,
                          Point::kHeadChunkLeft)) {
     Word& control = segment_.chunk(head.chunk()).control;
@@ -221,14 +157,15 @@ void Rings::leave_chunk(RingEnds& ring, Place head, Hint next) {
     while (ChunkControl(found).incarnation() == head.incarnation() &&
            ChunkControl(found).state() != ChunkState::kSpare &&
            ChunkControl(found).state() != ChunkState::kFree) {
-      if (control.cas(found, ChunkControl(ChunkState::kSpare, owner(), head.incarnation()).word,
+      if (control.cas(found,
+                      ChunkControl(ChunkState::kSpare, chunks_.owner(), head.incarnation()).word,
                       Point::kChunkRetired)) {
-        keep_or_free(head.chunk());
+        chunks_.keep_or_free(head.chunk());
         break;
       }
     }
   }
-  intend_nothing();
+  chunks_.intend_nothing();
 }
 
 std::uint32_t Rings::reap(std::uint32_t ring, StillLive live, std::uint32_t most) {
@@ -265,48 +202,6 @@ std::uint32_t Rings::reap(std::uint32_t ring, StillLive live, std::uint32_t most
   auto& cell = const_cast<Word&>(seen);
   if (!cell.cas_once(empty, empty_word(incarnation_of(empty), 1), Point::kCellClosed)) return;
   word.cas_once(before, before & ~bit, Point::kIndexClosed);
-}
-
-// ---- batches ------------------------------------------------------------------------------------
-
-[[gnu::noinline]] std::uint32_t Rings::open_batch() {
-  const std::uint32_t c = take_chunk();
-  if (c == kNoIndex) return kNoIndex;
-  Chunk& chunk = segment_.chunk(c);
-  const std::uint64_t incarnation =
-      (ChunkControl(chunk.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
-  clean(c, incarnation);
-  chunk.control.store(ChunkControl(ChunkState::kBatch, owner(), incarnation).word,
-                      Point::kBatchOpened);
-  return c;
-}
-
-[[gnu::noinline]] bool Rings::close_batch(std::uint32_t c, std::uint32_t ring) {
-  Chunk& chunk = segment_.chunk(c);
-  const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();
-  segment_.lane(lane_).batch_intent.set(Hint(c, incarnation).word | 1, Point::kIntentSet);
-  chunk.control.store(ChunkControl(ChunkState::kBatched, 0, incarnation).word, Point::kBatchClosed);
-  const bool done = push(ring, Hint(c, incarnation), nullptr, 0);
-  if (!done)
-    chunk.control.store(ChunkControl(ChunkState::kBatch, owner(), incarnation).word,
-                        Point::kBatchOpened);
-  segment_.lane(lane_).batch_intent.set(0, Point::kIntentCleared);
-  return done;
-}
-
-[[gnu::noinline]] std::uint32_t Rings::take_batch(std::uint32_t ring) {
-  for (std::uint32_t left = longest_search(); left > 0; --left) {
-    const Peeked front = peek(ring);
-    if (front.empty()) return kNoIndex;
-    const std::uint32_t c = front.hint().index();
-    const std::uint64_t incarnation = front.hint().tag();
-    const bool mine = segment_.chunk(c).control.cas_once(
-        ChunkControl(ChunkState::kBatched, 0, incarnation).word,
-        ChunkControl(ChunkState::kBatch, owner(), incarnation).word, Point::kBatchTaken);
-    retire(front);
-    if (mine) return c;
-  }
-  return kNoIndex;
 }
 
 }  // namespace ojs_shm::shm

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "shm/bits.hpp"
+#include "shm/chunks.hpp"
 #include "shm/control.hpp"
 #include "shm/layout.hpp"
-#include "shm/magazine.hpp"
 #include "shm/segment.hpp"
 
 // A ring is a first-in-first-out sequence of hints, stored in pooled chunks of 14 cells. A hint
@@ -25,36 +24,6 @@
 // because the expected value of its cas names the incarnation.
 
 namespace ojs_shm::shm {
-
-/// 62..39 index  38..3 tag  2..0 kind; bit 63 is clear.
-struct Hint {
-  std::uint64_t word = 0;
-  using IndexBits = Field<39, 24>;
-  using TagBits = Field<3, 36>;
-  using KindBits = Field<0, 3>;
-  /// 0 first the state, then the hint  1 first the hint
-  /// 2, 3 the same of a hint that leads to a line of jobs
-  enum Kind : unsigned { kStateFirst = 0, kHintFirst = 1, kLine = 2, kLineFirst = 3 };
-
-  constexpr explicit Hint(std::uint64_t w) : word(w) {}
-  constexpr Hint(std::uint32_t index, std::uint64_t tag, Kind kind = kStateFirst)
-      : word(IndexBits::put(index) | TagBits::put(tag) | KindBits::put(kind)) {}
-  constexpr std::uint32_t index() const { return static_cast<std::uint32_t>(IndexBits::get(word)); }
-  constexpr std::uint64_t tag() const { return TagBits::get(word); }
-  constexpr bool plain() const { return KindBits::get(word) == kStateFirst; }
-  constexpr bool hint_first() const { return KindBits::get(word) == kHintFirst; }
-  /// Whether it was published before what it leads to had its tag.
-  constexpr bool ahead() const { return (KindBits::get(word) & kHintFirst) != 0; }
-  constexpr bool leads_to_line() const { return (KindBits::get(word) & kLine) != 0; }
-};
-
-/// Empty cell or absent link: 63 set  62..48 close count  35..0 incarnation.
-constexpr std::uint64_t empty_word(std::uint64_t incarnation, std::uint64_t closed) {
-  return 1ULL << 63 | Field<48, 15>::put(closed) | Field<0, 36>::put(incarnation);
-}
-constexpr bool is_empty(std::uint64_t word) { return (word >> 63) != 0; }
-constexpr std::uint64_t close_count(std::uint64_t word) { return Field<48, 15>::get(word); }
-constexpr std::uint64_t incarnation_of(std::uint64_t word) { return Field<0, 36>::get(word); }
 
 /// A place in a ring: 63..40 chunk  39..36 cell  35..0 incarnation.
 struct Place {
@@ -79,28 +48,6 @@ struct Place {
   }
 };
 
-enum class ChunkState : unsigned {
-  kFree = 0,
-  kSpare = 1,     ///< held privately by a lane
-  kLinking = 2,   ///< about to be linked, or linked, by its owner
-  kLinked = 3,    ///< in a ring
-  kBatch = 4,     ///< filled or drained privately by a lane
-  kBatched = 5,   ///< a batch that stands in a ring as one hint
-  kDropping = 6,  ///< being spliced out by its owner
-};
-struct ChunkControl {
-  std::uint64_t word = 0;
-  constexpr explicit ChunkControl(std::uint64_t w) : word(w) {}
-  constexpr ChunkControl(ChunkState state, std::uint32_t owner, std::uint64_t incarnation)
-      : word(Field<60, 4>::put(static_cast<std::uint64_t>(state)) | Field<36, 14>::put(owner) |
-             Field<0, 36>::put(incarnation)) {}
-  constexpr ChunkState state() const { return static_cast<ChunkState>(Field<60, 4>::get(word)); }
-  constexpr std::uint32_t owner() const {
-    return static_cast<std::uint32_t>(Field<36, 14>::get(word));
-  }
-  constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
-};
-
 /// What stands at the head of a ring.
 struct Peeked {
   std::uint64_t head = 0;   ///< for retire()
@@ -114,10 +61,10 @@ struct Peeked {
 /// Tells whether a hint can still lead anywhere. Must be stable: once false, for ever false.
 using StillLive = bool (*)(const Segment& segment, Hint hint);
 
-/// The ring operations of one lane, with its private store of spare chunks. One thread.
+/// The ring operations of one lane. One thread.
 class Rings {
  public:
-  Rings(Segment& segment, std::uint32_t lane);
+  Rings(Segment& segment, std::uint32_t lane) : segment_(segment), chunks_(segment, lane) {}
   ~Rings() = default;
 
   /// The ring with that number, made if need be; kNoIndex when rings or chunks are exhausted.
@@ -215,55 +162,12 @@ class Rings {
   }
   /// Moves head past the dead hints at the front, `most` of them. Returns how many chunks it left.
   std::uint32_t reap(std::uint32_t ring, StillLive live, std::uint32_t most);
-  /// How far a row of splices may go, and how far it came.
-  struct Stretch {
-    std::uint32_t enough = kNoIndex;  ///< chunks to be freed by all of them
-    std::uint32_t most = kNoIndex;    ///< chunks that they may still look at
-    /// chunks behind the first of the ring that the next one leaves alone
-    std::uint32_t skip = 0;
-    std::uint32_t freed = 0;
-    bool more = false;  ///< the last one has not seen all of its ring
-    /// another lane was at a ring, or there was no chunk for its live hints
-    bool refused = false;
-  };
-  /// Packs the live hints between the first and the last chunk into fewer chunks. When head comes
-  /// too near, chunks that stand in no ring are left to collect_leaks().
-  void splice(std::uint32_t ring, StillLive live, Stretch& stretch);
-  /// The same, all of the ring. Returns chunks freed.
-  std::uint32_t splice(std::uint32_t ring, StillLive live);
-  /// Whether a chunk stands between the first and the last one, so that a splice may gain
-  /// something.
-  bool has_middle(std::uint32_t ring) const;
-  /// About: of many, only every so many are looked at.
-  std::uint32_t chunks_in_use() const;
-
   // The index of a set. I1: a ring with a published live hint has its bit set; so a clear bit
   // proves emptiness.
   static void open(RingSet& set, unsigned number);
   /// One attempt to clear the bit of a ring whose first cell was seen empty; optional housekeeping.
   static void close(RingSet& set, unsigned number, const Word& cell, std::uint64_t empty);
 
-  /// A private batch of hints: an ordinary chunk that will stand in a ring as one hint.
-  std::uint32_t open_batch();
-  static void batch_put(Chunk& chunk, unsigned cell, Hint hint) {
-    chunk.cell[cell].store(hint.word, Point::kBatchWritten);
-  }
-  bool close_batch(std::uint32_t chunk, std::uint32_t ring);
-  /// Takes a batch that this lane has closed back into its hands, to fill it further; false when
-  /// a lane has taken it. Its hint stays in the ring, or consumers pass it meanwhile; closing the
-  /// batch again makes another hint, and the first lane to reach either takes the batch.
-  bool reopen_batch(Hint batch) {
-    return segment_.chunk(batch.index())
-        .control.cas_once(ChunkControl(ChunkState::kBatched, 0, batch.tag()).word,
-                          ChunkControl(ChunkState::kBatch, owner(), batch.tag()).word,
-                          Point::kBatchTaken);
-  }
-  /// The oldest batch of `ring`, now owned by this lane, or kNoIndex.
-  std::uint32_t take_batch(std::uint32_t ring);
-  void drop_batch(std::uint32_t chunk) { keep_or_free(chunk); }
-
-  /// Gives all spare chunks and hints back.
-  void release();
   /// Settles each chunk and ring that a former life of this lane left; before anything else is done
   /// under its name. `sets` are all ring sets, `roots` all unindexed rings; `batches` is where its
   /// batches belong.
@@ -275,23 +179,19 @@ class Rings {
   static void walk(
       const Segment& segment, std::uint32_t ring,
       const std::function<void(std::uint32_t chunk, unsigned cell, std::uint64_t value)>& visit);
-  /// The incarnation of each chunk that says it is linked, ~0 for every other chunk.
-  std::vector<std::uint64_t> linked_chunks() const;
   /// Frees the chunks that are in no ring. The rings are listed after the chunks: a lane that links
   /// a chunk has named its ring before, so a ring made meanwhile loses none. Returns how many.
   std::uint32_t collect_leaks(std::vector<std::uint64_t> linked, const std::vector<RingSet*>& sets,
                               const std::vector<std::uint32_t>& roots);
   /// Whether a splice of this lane has left some since it collected them last.
-  bool has_leaks() const { return segment_.lane(lane_).leaks.get() != 0; }
+  bool has_leaks() const { return segment_.lane(chunks_.lane()).leaks.get() != 0; }
 
-  std::uint32_t take_chunk();
   /// A search that passes more cells than this goes in circles, in a segment that a process has
   /// damaged.
   std::uint32_t longest_search() const { return segment_.geometry().chunks * kCellsPerChunk * 2; }
+  Chunks& chunks() { return chunks_; }
 
  private:
-  class Splice;  // ring_splice.cpp
-
   OJS_SHM_INLINE bool fill(Place at, Hint hint) {
     return at.cell() < kCellsPerChunk && segment_.chunk(at.chunk())
                                              .cell[at.cell()]
@@ -316,19 +216,9 @@ class Rings {
   bool link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number,
             std::uint32_t& fresh);
   void leave_chunk(RingEnds& ring, Place head, Hint next);
-  void keep_or_free(std::uint32_t chunk);
-  void clean(std::uint32_t chunk, std::uint64_t incarnation);
-  std::uint32_t owner() const { return lane_ + 1; }
-  void intend(std::uint32_t chunk, std::uint64_t incarnation);
-  void intend_nothing();
-  void settle_chunk(std::uint32_t chunk, ChunkControl found, bool reachable);
-
   Segment& segment_;
-  std::uint32_t lane_;
-  Magazine chunk_hints_;
+  Chunks chunks_;
   std::uint32_t next_ring_ = 0;  ///< where the search for an unused one goes on
-  std::array<std::uint32_t, 4> spare_{};
-  unsigned spares_ = 0;
 };
 
 }  // namespace ojs_shm::shm

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "shm/batches.hpp"
 #include "shm/chunk_copy.hpp"
 
 // The rare work on rings: walks, and what the dead left behind.
@@ -77,31 +78,6 @@ void Rings::walk(const Segment& segment, std::uint32_t ring,
   }
 }
 
-std::uint32_t Rings::chunks_in_use() const {
-  constexpr std::uint32_t kLooks = 4096;
-  const std::uint32_t chunks = segment_.geometry().chunks;
-  const std::uint32_t stride = std::max(chunks / kLooks, 1U);
-  std::uint32_t used = 0;
-  for (std::uint32_t i = 0; i < chunks; i += stride)  // relaxed: a measure
-    used += ChunkControl(segment_.chunk(i).control.load_relaxed()).state() != ChunkState::kFree
-                ? stride
-                : 0;
-  return std::min(used, chunks);
-}
-
-/// Ends the ownership over one chunk: it is in a ring, or free.
-void Rings::settle_chunk(std::uint32_t i, ChunkControl found, bool reachable) {
-  Word& control = segment_.chunk(i).control;
-  if (reachable) {
-    control.cas_once(found.word, ChunkControl(ChunkState::kLinked, 0, found.incarnation()).word,
-                     Point::kChunkLinked);
-  } else if (control.cas_once(found.word,
-                              ChunkControl(ChunkState::kFree, 0, found.incarnation()).word,
-                              Point::kChunkFreed)) {
-    chunk_hints_.give(i);
-  }
-}
-
 void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots,
                    std::uint32_t batches) {
   const std::vector<std::uint32_t> rings = all_rings(sets, roots);
@@ -112,14 +88,13 @@ void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uin
   };
   // 1. The chunk that it was leaving. First of all, for each push of ours says in the same word
   //    what it does.
-  const Lane& lane = segment_.lane(lane_);
-  if (const std::uint64_t word = lane.chunk_intent.get(); word != 0) {
+  if (const std::uint64_t word = segment_.lane(chunks_.lane()).chunk_intent.get(); word != 0) {
     const Hint chunk(word);
     const ChunkControl found(segment_.chunk(chunk.index()).control.load());
     if (found.state() == ChunkState::kLinked && found.incarnation() == chunk.tag() &&
         !reachable(chunk.index(), chunk.tag()))
-      settle_chunk(chunk.index(), found, false);
-    intend_nothing();
+      chunks_.settle(chunk.index(), found, false);
+    chunks_.intend_nothing();
   }
   // 2. Rings that it was packing or making: named rings are finished, unnamed rings go.
   std::vector<bool> named(segment_.geometry().rings, false);
@@ -127,49 +102,32 @@ void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uin
     if (ring < named.size()) named[ring] = true;
   for (std::uint32_t i = 0; i < segment_.geometry().rings; ++i) {
     RingEnds& ring = segment_.ring(i);
-    if (ring.splicer.load() == owner()) {
+    if (ring.splicer.load() == chunks_.owner()) {
       // moves a head on that stands before the link it changed: no lane can follow the old one any
       // more
       (void)peek(i);
       known.reset();
-      ring.splicer.cas_once(owner(), 0, Point::kSpliceReleased);
+      ring.splicer.cas_once(chunks_.owner(), 0, Point::kSpliceReleased);
     }
-    if (ring.claimed.load() == owner())
-      ring.claimed.cas_once(owner(), named[i] ? kNoIndex : 0, Point::kRingMade);
+    if (ring.claimed.load() == chunks_.owner())
+      ring.claimed.cas_once(chunks_.owner(), named[i] ? kNoIndex : 0, Point::kRingMade);
   }
   // 3. Chunks that name it.
-  release();  // what step 2 kept
+  chunks_.release();  // what step 2 kept
   std::vector<std::uint32_t> own_batches;
   for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
     const ChunkControl found(segment_.chunk(i).control.load());
-    if (found.owner() != owner()) continue;
-    if (found.state() == ChunkState::kSpare) settle_chunk(i, found, false);
+    if (found.owner() != chunks_.owner()) continue;
+    if (found.state() == ChunkState::kSpare) chunks_.settle(i, found, false);
     if (found.state() == ChunkState::kLinking || found.state() == ChunkState::kDropping)
-      settle_chunk(i, found, reachable(i, found.incarnation()));
+      chunks_.settle(i, found, reachable(i, found.incarnation()));
     if (found.state() == ChunkState::kBatch) own_batches.push_back(i);
   }
-  // 4. The batch that it was publishing, and those that it kept. A doubled hint is harmless;
-  //    without a chunk for the hint
-  // the batch goes, and a scan finds its slots.
-  if (const std::uint64_t word = lane.batch_intent.get(); word != 0) {
-    const Hint batch(word & ~7ULL);
-    const ChunkControl batched(ChunkState::kBatched, 0, batch.tag());
-    if (segment_.chunk(batch.index()).control.load() == batched.word &&
-        !push(batches, batch, nullptr, 0))
-      settle_chunk(batch.index(), batched, false);
-    segment_.lane(lane_).batch_intent.set(0, Point::kIntentCleared);
-  }
+  // 4. The batch that it was closing, and those that it kept.
+  Batches all(*this);
+  all.repair(batches);
   for (const std::uint32_t batch : own_batches)
-    if (!close_batch(batch, batches)) keep_or_free(batch);
-}
-
-std::vector<std::uint64_t> Rings::linked_chunks() const {
-  std::vector<std::uint64_t> linked(segment_.geometry().chunks, ~0ULL);
-  for (std::uint32_t i = 0; i < segment_.geometry().chunks; ++i) {
-    const ChunkControl found(segment_.chunk(i).control.load());
-    if (found.state() == ChunkState::kLinked) linked[i] = found.incarnation();
-  }
-  return linked;
+    if (!all.close(batch, batches)) all.drop(batch);
 }
 
 std::uint32_t Rings::collect_leaks(std::vector<std::uint64_t> linked,
@@ -188,23 +146,11 @@ std::uint32_t Rings::collect_leaks(std::vector<std::uint64_t> linked,
   std::uint32_t freed = 0;
   for (std::uint32_t i = 0; i < linked.size(); ++i) {
     if (linked[i] == ~0ULL || reachable(i, linked[i]) || still_reachable(i, linked[i])) continue;
-    settle_chunk(i, ChunkControl(ChunkState::kLinked, 0, linked[i]), false);
+    chunks_.settle(i, ChunkControl(ChunkState::kLinked, 0, linked[i]), false);
     ++freed;
   }
-  if (has_leaks()) segment_.lane(lane_).leaks.set(0, Point::kLeaksCollected);
+  if (has_leaks()) segment_.lane(chunks_.lane()).leaks.set(0, Point::kLeaksCollected);
   return freed;
-}
-
-void Rings::release() {
-  while (spares_ > 0) {
-    const std::uint32_t i = spare_[--spares_];
-    Word& control = segment_.chunk(i).control;
-    control.store(
-        ChunkControl(ChunkState::kFree, 0, ChunkControl(control.load()).incarnation()).word,
-        Point::kChunkFreed);
-    chunk_hints_.give(i);
-  }
-  chunk_hints_.flush();
 }
 
 }  // namespace ojs_shm::shm

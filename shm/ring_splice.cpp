@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shm/ring_splice.hpp"
+
 #include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "shm/chunk_copy.hpp"
-
-// Packing: the live hints of a run of chunks go into one, which takes their place (ADR 5).
 
 namespace ojs_shm::shm {
 namespace {
@@ -33,13 +33,11 @@ struct Run {
   Hint after_dead;          ///< behind those
 };
 
-}  // namespace
-
 /// One walk over a ring by the lane that is its splicer.
-class Rings::Splice {
+class Splice {
  public:
-  Splice(Rings& rings, RingEnds& ring, StillLive live, Stretch& stretch)
-      : rings_(rings),
+  Splice(Chunks& chunks, RingEnds& ring, StillLive live, Stretch& stretch)
+      : chunks_(chunks),
         ring_(ring),
         live_(live),
         stretch_(stretch),
@@ -50,7 +48,7 @@ class Rings::Splice {
   /// Goes from the chunk of head to that of tail, and leaves `skip` chunks alone.
   void walk(std::uint32_t skip) {
     for (std::uint32_t steps = 0;
-         steps < rings_.segment_.geometry().chunks && head_stays() &&
+         steps < chunks_.segment().geometry().chunks && head_stays() &&
          pred_.index() != tail_.chunk() && stretch_.freed < stretch_.enough;
          ++steps) {
       if (stretch_.most == 0) {
@@ -68,7 +66,7 @@ class Rings::Splice {
   }
 
  private:
-  Chunk& chunk(Hint hint) const { return rings_.segment_.chunk(hint.index()); }
+  Chunk& chunk(Hint hint) const { return chunks_.segment().chunk(hint.index()); }
 
   /// Safe only while head stays before its last cell: then no lane has read the link that we change
   /// under a head that could follow it. Head only moves forward, so one look after the change
@@ -83,12 +81,12 @@ class Rings::Splice {
     while (run.after.index() != tail_.chunk() && run.chunks.size() < 256 && stretch_.most > 0) {
       --stretch_.most;
       ChunkCopy copy;
-      if (!copy_chunk(rings_.segment_, run.after.index(), run.after.tag(), copy) ||
+      if (!copy_chunk(chunks_.segment(), run.after.index(), run.after.tag(), copy) ||
           is_empty(copy.next))
         return;
       std::vector<Hint> mine;
       for (const std::uint64_t value : copy.cell)
-        if (!is_empty(value) && live_(rings_.segment_, Hint(value))) mine.emplace_back(value);
+        if (!is_empty(value) && live_(chunks_.segment(), Hint(value))) mine.emplace_back(value);
       if (run.kept.size() + mine.size() > kCellsPerChunk) return;
       run.chunks.push_back(run.after);
       run.kept.insert(run.kept.end(), mine.begin(), mine.end());
@@ -106,7 +104,7 @@ class Rings::Splice {
 
   /// Puts one chunk, or none, in the place of a run that hangs at `link`. False: the walk ends.
   bool replace(Run& run, std::uint64_t link) {
-    const std::uint32_t fresh = run.kept.empty() ? kNoIndex : rings_.take_chunk();
+    const std::uint32_t fresh = run.kept.empty() ? kNoIndex : chunks_.take();
     // the dead ones need none, and yield one for the living
     if (!run.kept.empty() && fresh == kNoIndex && !run.keep_dead()) {
       stretch_.refused = true;
@@ -119,16 +117,16 @@ class Rings::Splice {
     const bool settled = spliced && head_stays();
     // Head came too near: what is ambiguous stays linked, for collect_leaks(). Until this store our
     // marks name it.
-    if (spliced && !settled) rings_.segment_.lane(rings_.lane_).leaks.set(1, Point::kLeaksLeft);
+    if (spliced && !settled) chunks_.segment().lane(chunks_.lane()).leaks.set(1, Point::kLeaksLeft);
     unmark(std::span(run.chunks).first(marked), settled);
     if (fresh != kNoIndex) {
       if (spliced)
         chunk(packed).control.cas_once(
-            ChunkControl(ChunkState::kLinking, rings_.owner(), packed.tag()).word,
+            ChunkControl(ChunkState::kLinking, chunks_.owner(), packed.tag()).word,
             ChunkControl(ChunkState::kLinked, 0, packed.tag()).word, Point::kChunkLinked);
       else
-        rings_.keep_or_free(fresh);
-      rings_.intend_nothing();
+        chunks_.keep_or_free(fresh);
+      chunks_.intend_nothing();
     }
     if (settled && fresh != kNoIndex) pred_ = packed, ++passed_;
     return settled;
@@ -141,7 +139,7 @@ class Rings::Splice {
            chunk(chunks[marked])
                .control.cas_once(
                    ChunkControl(ChunkState::kLinked, 0, chunks[marked].tag()).word,
-                   ChunkControl(ChunkState::kDropping, rings_.owner(), chunks[marked].tag()).word,
+                   ChunkControl(ChunkState::kDropping, chunks_.owner(), chunks[marked].tag()).word,
                    Point::kSpliceMarked))
       ++marked;
     return marked;
@@ -150,13 +148,13 @@ class Rings::Splice {
   /// Frees what is out of the ring; else it is linked as before.
   void unmark(std::span<const Hint> chunks, bool settled) {
     for (const Hint each : chunks) {
-      const auto to = settled ? ChunkControl(ChunkState::kSpare, rings_.owner(), each.tag())
+      const auto to = settled ? ChunkControl(ChunkState::kSpare, chunks_.owner(), each.tag())
                               : ChunkControl(ChunkState::kLinked, 0, each.tag());
       if (chunk(each).control.cas_once(
-              ChunkControl(ChunkState::kDropping, rings_.owner(), each.tag()).word, to.word,
+              ChunkControl(ChunkState::kDropping, chunks_.owner(), each.tag()).word, to.word,
               Point::kSpliceMarked) &&
           settled) {
-        rings_.keep_or_free(each.index());
+        chunks_.keep_or_free(each.index());
         ++stretch_.freed;
       }
     }
@@ -164,22 +162,20 @@ class Rings::Splice {
 
   /// Fills `fresh` with the live hints of a run, and says what leads to it.
   Hint pack(const Run& run, std::uint32_t fresh) {
-    Chunk& to = rings_.segment_.chunk(fresh);
-    const std::uint64_t incarnation =
-        (ChunkControl(to.control.load()).incarnation() + 1) & Field<0, 36>::kMax;
-    rings_.clean(fresh, incarnation);
+    Chunk& to = chunks_.segment().chunk(fresh);
+    const std::uint64_t incarnation = chunks_.renew(fresh);
     for (unsigned i = 0; i < kCellsPerChunk; ++i)
       // NO CRASH POINT: the chunk is private until the link is set
       to.cell[i].store(i < run.kept.size() ? run.kept[i].word : kTombstone.word, Point::kNone);
     // NO CRASH POINT: as above
     to.next.store(run.after.word, Point::kNone);
-    rings_.intend(fresh, incarnation);
-    to.control.store(ChunkControl(ChunkState::kLinking, rings_.owner(), incarnation).word,
+    chunks_.intend(fresh, incarnation);
+    to.control.store(ChunkControl(ChunkState::kLinking, chunks_.owner(), incarnation).word,
                      Point::kChunkLinking);
     return {fresh, incarnation};
   }
 
-  Rings& rings_;
+  Chunks& chunks_;
   RingEnds& ring_;
   StillLive live_;
   Stretch& stretch_;
@@ -188,34 +184,37 @@ class Rings::Splice {
   std::uint32_t passed_ = 0;  ///< chunks between that of head and `pred_`, and `pred_`
 };
 
-std::uint32_t Rings::splice(std::uint32_t ring, StillLive live) {
+}  // namespace
+
+std::uint32_t splice(Rings& rings, std::uint32_t ring, StillLive live) {
   Stretch stretch;
-  splice(ring, live, stretch);
+  splice(rings, ring, live, stretch);
   return stretch.freed;
 }
 
-void Rings::splice(std::uint32_t ring_index, StillLive live, Stretch& stretch) {
-  RingEnds& ring = segment_.ring(ring_index);
+void splice(Rings& rings, std::uint32_t ring_index, StillLive live, Stretch& stretch) {
+  Chunks& chunks = rings.chunks();
+  RingEnds& ring = chunks.segment().ring(ring_index);
   const std::uint32_t skip = std::exchange(stretch.skip, 0);
   stretch.more = false;
-  if (!ring.splicer.cas_once(0, owner(), Point::kSpliceClaimed)) {
+  if (!ring.splicer.cas_once(0, chunks.owner(), Point::kSpliceClaimed)) {
     stretch.refused = true;
     return;
   }
-  const std::uint32_t most = std::min(stretch.most, longest_search() / kCellsPerChunk);
-  const std::uint32_t left_behind = reap(ring_index, live, most * kCellsPerChunk);
+  const std::uint32_t most = std::min(stretch.most, rings.longest_search() / kCellsPerChunk);
+  const std::uint32_t left_behind = rings.reap(ring_index, live, most * kCellsPerChunk);
   // other lanes leave chunks behind meanwhile, or a dead lane left one to us
   stretch.most -= std::min(stretch.most, left_behind);
   stretch.freed += left_behind;
-  Splice(*this, ring, live, stretch).walk(skip);
+  Splice(chunks, ring, live, stretch).walk(skip);
   ring.splicer.store(0, Point::kSpliceReleased);
 }
 
-bool Rings::has_middle(std::uint32_t ring) const {
-  const Place head(segment_.ring(ring).head.load());
-  const Place tail(segment_.ring(ring).tail.load());
+bool has_middle(const Segment& segment, std::uint32_t ring) {
+  const Place head(segment.ring(ring).head.load());
+  const Place tail(segment.ring(ring).tail.load());
   if (head.chunk() == tail.chunk()) return false;
-  const std::uint64_t link = segment_.chunk(head.chunk()).next.load();
+  const std::uint64_t link = segment.chunk(head.chunk()).next.load();
   return !is_empty(link) && Hint(link).index() != tail.chunk();
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/bounds/pressure.hpp"
+
 #include <algorithm>
 
 #include "engine/bounds/account_look.hpp"
-#include "engine/bounds/room.hpp"
 
 // How full bounded queues are: which lane warns, and when. A bit of `attention` tells whether the
 // queue has warned, and the lane whose cas changes it tells the event, so that a crossing is told
@@ -15,13 +16,22 @@ using shm::Point;
 
 namespace {
 constexpr std::uint32_t kShortestDelayMs = 1'000, kLongestDelayMs = 30'000;
-constexpr std::uint64_t kSampleMs = 1'000, kWatchMs = 1'000;
+constexpr std::uint64_t kSampleMs = 1'000;
 }  // namespace
+
+std::uint64_t Pressure::used_beside_reserved(const QueueRecord& queue, std::uint32_t q) const {
+  std::uint64_t sum = 0 - queue.written_off.load();
+  const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
+  for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in.get_ordered();
+  for (std::uint32_t l = 0; l < high; ++l) sum -= store_.tally(q, l).out.get_ordered();
+  return sum;
+}
 
 /// After an admission that seems to lie above the threshold: looks again at what has gone out, then
 /// says what is so.
-[[gnu::noinline]] void Room::notice_pressure(QueueRecord& queue, std::uint32_t q,
-                                             std::uint64_t used, bool fresh, Backpressure policy) {
+[[gnu::noinline]] void Pressure::notice_pressure(QueueRecord& queue, std::uint32_t q,
+                                                 std::uint64_t used, bool fresh,
+                                                 Backpressure policy) {
   if (!fresh) {
     DepthCache& cache = depth_cache_[q];
     const std::uint64_t before = cache.in_minus_out;
@@ -37,8 +47,8 @@ constexpr std::uint64_t kSampleMs = 1'000, kWatchMs = 1'000;
 }
 
 /// Warns, or says that the warning is over; neither between the two.
-void Room::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness,
-                           Backpressure policy) {
+void Pressure::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& fullness,
+                               Backpressure policy) {
   for (std::uint64_t word = queue.attention.load();;) {
     const bool warned = (word & Attention::kWarned) != 0;
     if (warned ? fullness.bound != 0 && !fullness.calm(policy) : !fullness.above(policy)) return;
@@ -54,7 +64,7 @@ void Room::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& 
 
 /// While a queue has warned, a lane that takes a job out looks now and then whether that is over:
 /// each lane after half its share of the jobs that are still to go.
-[[gnu::noinline]] void Room::look_for_calm(QueueRecord& queue, std::uint32_t q) {
+[[gnu::noinline]] void Pressure::look_for_calm(QueueRecord& queue, std::uint32_t q) {
   const std::uint64_t used = queue.reserved.load() + used_beside_reserved(queue, q);
   const Backpressure policy(queue.backpressure.load());
   const Fullness fullness = Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load());
@@ -68,30 +78,10 @@ void Room::settle_pressure(QueueRecord& queue, std::uint32_t q, const Fullness& 
   settle_pressure(queue, q, fullness, policy);
 }
 
-/// The supervisor's look, for what the other lanes leave: none may look after the last refusal or
-/// the last removal, and what comes back (a retry, a requeue, a successor) fills without a look.
-std::uint64_t Room::watch_pressure(std::uint64_t now) {
-  bool more = false;
-  for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
-    QueueRecord& queue = store_.queue(q);
-    const std::uint64_t word = queue.attention.load();
-    const Refusals refusals(queue.refusals.load());
-    const bool fills = tellings_.on() && (queue.flags.load() & kBounded) != 0;
-    if (word == 0 && refusals.untold() == 0 && !fills) continue;
-    if ((word & Attention::kAwaited) != 0) call_next(queue, Call::kAnyway);
-    if ((word & Attention::kWarned) != 0 || fills) look_for_calm(queue, q);
-    if (refusals.untold() != 0) count_refusals(q, 0, {});
-    more = more || fills ||
-           (queue.attention.load() & (Attention::kWarned | Attention::kAwaited)) != 0 ||
-           Refusals(queue.refusals.load()).untold() != 0;
-  }
-  return more ? now + kWatchMs : 0;
-}
-
 /// How long it takes at the present rate until the queue has come down to its threshold. The rate
 /// is that between two refusals at least a second apart; without one, the shortest delay.
-std::uint32_t Room::recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
-                                      Backpressure policy) {
+std::uint32_t Pressure::recommended_delay(QueueRecord& queue, std::uint32_t q, const Full& full,
+                                          Backpressure policy) {
   const std::uint32_t account =
       full.tenant == nullptr ? kNoIndex : find_account(store_, mix_key(q, full.tenant->tenant));
   if (full.tenant != nullptr && account == kNoIndex) return kShortestDelayMs;
@@ -126,8 +116,8 @@ std::uint32_t Room::recommended_delay(QueueRecord& queue, std::uint32_t q, const
 }
 
 /// One event for each refusal, or for several (Refusals). `type` of the last one.
-[[gnu::noinline]] void Room::count_refusals(std::uint32_t q, std::uint64_t jobs,
-                                            std::string_view type) {
+[[gnu::noinline]] void Pressure::count_refusals(std::uint32_t q, std::uint64_t jobs,
+                                                std::string_view type) {
   QueueRecord& queue = store_.queue(q);
   std::uint64_t tell = 0;
   for (std::uint64_t word = queue.refusals.load();;)

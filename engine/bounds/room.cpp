@@ -1,212 +1,196 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "engine/bounds/refill.hpp"
 #include "engine/bounds/room.hpp"
-
-#include "engine/bounds/account_look.hpp"
+#include "engine/tables/patience.hpp"
+#include "engine/tables/queue_flags.hpp"
 #include "engine/tenants/tenant_rules.hpp"
-
-// Producers that wait for room in a bounded queue. Each has a ticket, and the hints of the queue's
-// room_ring lead to them: whose hint stands first is let in first. So the cas that publishes the
-// hint is what registers a waiter. A ticket ends when its owner is let in or gives up; when its
-// time is over, by anyone; and when its owner is dead, by the repair. Its hint is then dead, and
-// the next look moves past it.
-//
-// To take a job out is to read `attention` after the tally; if a lane may wait, the first is woken.
-// On a machine where that store may still be on its way when the word is read, a waiter can miss
-// it: therefore it looks once more a millisecond after it lay down, and from then on whenever it is
-// woken, and ten times in a second.
-//
-// A call costs a worker more than its fetch. So a waiter that has just lain down, or was
-// called, rests: it looks again by itself within a millisecond, and lanes that take jobs out let it
-// until a sixteenth of those before it has left.
-//
-// Where tenants are bounded, an enqueue that waits for its tenant's room is passed over by those of
-// other tenants, and by none of its own: so a full tenant does not hold up the other tenants.
 
 namespace ojs_shm::engine {
 
 using shm::Point;
 
-namespace {
-/// How long a ticket outlives its time, for its owner to end it itself.
-constexpr std::uint64_t kGraceMs = 50;
-
-/// Whether the ticket's owner will have looked soon by itself, after this job has left. It sleeps
-/// no longer than its rest lasts, and never longer before it has looked after the end of one: so
-/// a lane that lets it rest is seen by that look.
-bool may_rest(RoomTicket& ticket) {
-  for (std::uint64_t found = ticket.rest.load(); !RoomRest(found).over(shm::steady_ms());)
-    if (ticket.rest.cas(found, RoomRest(found).less().word, Point::kTicketCalled)) return true;
-  return false;
-}
-
-}  // namespace
-
-/// Whether the owner of the hint's ticket still waits.
-bool Room::still_waits(shm::Hint hint) {
-  if (hint.index() >= store_.tickets.size()) return false;
-  RoomTicket& ticket = store_.tickets[hint.index()];
-  const TicketControl found(ticket.control.load());
-  if (!found.is(hint.tag())) return false;
-  if (ticket.until.load() + kGraceMs >= shm::steady_ms()) return true;
-  // its owner seems to be stopped
-  ticket.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);
-  return false;
-}
-
-/// The ticket that came first; kNoIndex when none waits.
-std::uint32_t Room::first_waiting(QueueRecord& queue) {
-  const std::uint32_t ring = queue.room_ring.load() - 1;  // PAIR ring-name
-  if (ring == kNoIndex) return kNoIndex;
-  for (std::uint32_t left = rings_.longest_search(); left > 0; --left) {
-    const shm::Peeked head = rings_.peek(ring);
-    if (head.empty()) return kNoIndex;
-    if (still_waits(head.hint())) return head.hint().index();
-    shm::Rings::retire(head);
-  }
-  return kNoIndex;
-}
-
-/// The ticket whose turn it is, where tenants are bounded: the first whose tenant has room. A
-/// ticket that waits for its tenant's room holds up only later tickets of that tenant. `first` has
-/// waited longest. `passable`: no earlier ticket waits for a tenant of the present enqueue.
-std::uint32_t Room::whose_turn(QueueRecord& queue, std::uint32_t first, bool& passable) {
-  passable = true;
-  if (first == kNoIndex || (queue.flags.load() & kTenants) == 0) return first;
-  const std::uint32_t q = store_.number_of(queue);
-  std::uint32_t turn = kNoIndex;
-  std::vector<std::uint64_t> held_up;
-  shm::Rings::walk(segment_, queue.room_ring.load() - 1,
-                   [&](std::uint32_t, unsigned, std::uint64_t value) {
-                     const shm::Hint hint(value);
-                     if (turn != kNoIndex || !still_waits(hint)) return;
-                     const RoomTicket& ticket = store_.tickets[hint.index()];
-                     const std::uint64_t key = ticket.account.load();
-                     for (const TenantCharge& charge : charges_)
-                       passable = passable && mix_key(q, charge.tenant) != key;
-                     if (std::find(held_up.begin(), held_up.end(), key) != held_up.end()) return;
-                     const std::uint32_t at = key == 0 ? kNoIndex : find_account(store_, key);
-                     const std::uint64_t used = at == kNoIndex ? 0 : account_charge(store_, at);
-                     if (key == 0 || ticket.entering.load() != 0 ||
-                         tenant_bounds(store_, queue, key).fit(used + ticket.cost.load()))
-                       turn = hint.index();
-                     else
-                       held_up.push_back(key);
-                   });
-  return turn;
-}
-
-/// Whether none came before this lane that could go first.
-bool Room::may_pass(QueueRecord& queue) {
-  bool passable = true;
-  const std::uint32_t turn = whose_turn(queue, first_waiting(queue), passable);
-  const bool in_line =
-      patient_ && ticket_ != kNoIndex &&
-      TicketControl(store_.tickets[ticket_].control.load()).queue() == store_.number_of(queue);
-  return in_line ? turn == ticket_ : turn == kNoIndex && passable;
-}
-
-/// What this lane waits for when it waits: room in the queue, and in that account.
-void Room::wait_for(std::uint64_t key, std::uint64_t cost, std::uint64_t depth) {
-  wait_key_ = key;
-  wait_cost_ = cost;
-  wait_depth_ = depth;
-  if (ticket_ == kNoIndex) return;
-  store_.tickets[ticket_].cost.store(cost, Point::kTicketTaken);
-  store_.tickets[ticket_].account.store(key, Point::kTicketTaken);
-}
-
-Outcome Room::await_room(std::uint32_t q, std::uint64_t until_ms, RoomPlace& place) {
-  QueueRecord& queue = store_.queue(q);
-  const std::uint32_t ring = rings_.ensure_unindexed(queue.room_ring);
-  if (ring == kNoIndex) return Outcome::kNoRings;
-  const std::uint32_t all = store_.tickets.size();
-  for (std::uint32_t i = 0; i < all; ++i) {
-    const std::uint32_t at = (lane_ * 8 + turn_ + i) % all;
-    RoomTicket& free = store_.tickets[at];
-    const TicketControl found(free.control.load());
-    if (found.taken()) continue;
-    const TicketControl taken = found.take(q, places_of_);
-    if (!free.control.cas_once(found.word, taken.word, Point::kTicketTaken)) continue;
-    turn_ = (turn_ + i + 1) % all;
-    free.until.store(until_ms, Point::kTicketTaken);
-    free.called.store(0, Point::kTicketCalled);
-    free.rest.store(0, Point::kTicketCalled);
-    free.entering.store(0, Point::kTicketCalled);
-    free.cost.store(wait_cost_, Point::kTicketTaken);
-    free.account.store(wait_key_, Point::kTicketTaken);
-    const shm::Hint hint(at, taken.tag());
-    const auto push = [&] { return rings_.push(ring, hint, nullptr, 0); };
-    if (!push() && !relieved(push)) {
-      free.control.cas_once(taken.word, taken.void_().word, Point::kTicketVoided);
-      return Outcome::kNoChunks;
-    }
-    for (std::uint64_t word = queue.attention.load(); !queue.attention.cas(
-             word, (word | Attention::kAwaited) + Attention::kVersion, Point::kAttentionSet);) {}
-    place = {at, taken.tag()};
+/// Charges the queue for a job. The charge stands in this lane's tally when it returns kOk. In a
+/// bounded queue the sum of `reserved` decides, by one cas: 1. what we know of the other sums says
+/// that it fits: reserve; 2. it seems full: read the sums again; 3. still full, and no job was let
+/// in meanwhile: turn it away. A sum that grew too old only makes us read again. Where producers
+/// wait, 4. no job passes an earlier one. The cas fails if another was let in since
+/// `reserved` was read: so at the instant of that look there was room, and the turn was ours.
+Outcome Room::admit(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                    std::uint64_t cost) {
+  met_.fullness.bound = 0;
+  if ((flags & kBounded) == 0) {
+    mine.in.set_ordered(mine.in.get() + cost, Point::kTallyIn);
     return Outcome::kOk;
   }
-  return Outcome::kNoTickets;
+  if (Refill(queue.refill.load()).pending()) settle_reserved(q);
+  DepthCache& cache = depth_cache_[q];
+  bool fresh = false;
+  std::uint64_t used = 0;
+  for (;;) {
+    const std::uint64_t reserved = queue.reserved.load();
+    if (cache.flags != flags || fresh) {
+      cache.flags = flags;
+      cache.in_minus_out = used_beside_reserved(queue, q);
+    }
+    used = reserved + cache.in_minus_out + cost;
+    const Backpressure policy(queue.backpressure.load());
+    const Bounds bounds{queue.max_depth.load(), queue.max_bytes.load()};
+    if (!bounds.fit(used)) {
+      if (!fresh) {
+        fresh = true;  // 2
+        continue;
+      }
+      // the sums may lack what has left since then, and seem endless
+      if (queue.reserved.load() != reserved) continue;
+      return turn_away(queue, q, {bounds, used - cost, cost}, policy);  // 3
+    }
+    if (policy.strategy() == Strategy::kBlock && !may_pass(queue))  // 4
+      return turn_away(queue, q, {bounds, used - cost, cost}, policy);
+    if (queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) break;  // 1
+    flags = queue.flags.load();
+  }
+  mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
+  const Backpressure policy(queue.backpressure.load());
+  if (Fullness::of(used, queue.max_depth.load(), queue.max_bytes.load()).above(policy)) [[unlikely]]
+    notice_pressure(queue, q, used, fresh, policy);
+  return Outcome::kOk;
 }
 
-void Room::rest_in_line(std::uint32_t ticket, std::uint64_t until_ms) {
-  store_.tickets[ticket].rest.store(RoomRest(until_ms, wait_depth_).word, Point::kTicketCalled);
+/// By what is known of the other sums, which seems more than it is as time goes on: then the
+/// general way reads them again.
+bool Room::admit_far(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                     std::uint64_t cost) {
+  const DepthCache& known = depth_cache_[q];
+  const std::uint64_t reserved = queue.reserved.load();
+  const std::uint64_t used = reserved + known.in_minus_out + cost;
+  const Backpressure policy(queue.backpressure.load());
+  const Bounds bounds{queue.max_depth.load(), queue.max_bytes.load()};
+  if (known.flags != flags || policy.strategy() == Strategy::kBlock ||
+      Refill(queue.refill.load()).pending() || !bounds.fit(used) ||
+      bounds.fullness(used).above(policy))
+    return false;
+  intend<Op::kAdmit>(q, kNoIndex, mine);
+  if (!queue.reserved.cas_once(reserved, reserved + cost, Point::kCreditReserved)) {
+    intend_nothing();
+    return false;
+  }
+  mine.in_reserved.set_ordered(mine.in_reserved.get() + cost, Point::kTallyReserved);
+  intend_further(Op::kEnqueue, q, kNoIndex);
+  return true;
 }
 
-std::uint32_t Room::first_in_line(std::uint32_t q) {
-  bool passable = true;
+/// Charges the tenants of new jobs, where they are bounded, and then the queue: so that a
+/// full tenant takes no room from the other tenants, not even for a moment. All or nothing.
+Outcome Room::admit_all(QueueRecord& queue, QueueTally& mine, std::uint32_t q, std::uint64_t flags,
+                        std::uint64_t cost, std::span<TenantCharge> charges) {
+  if ((flags & kTenants) == 0) return admit(queue, mine, q, flags, cost);
+  met_.fullness.bound = 0;
+  charges_ = charges;
+  RoomTicket* ticket = patient_ && ticket_ != kNoIndex ? &store_.tickets[ticket_] : nullptr;
+  if (ticket != nullptr) ticket->entering.store(1, Point::kTicketCalled);
+  Outcome outcome = Outcome::kOk;
+  for (TenantCharge& charge : charges) {
+    const Bounds bounds = tenant_bounds(store_, queue, mix_key(q, charge.tenant));
+    std::uint64_t used = 0;
+    outcome = charge_account(q, charge, bounds, 0, used);
+    if (outcome == Outcome::kQueueFull)
+      outcome = turn_away(queue, q, {bounds, used - charge.cost, charge.cost, &charge, cost},
+                          Backpressure(queue.backpressure.load()));
+    if (outcome != Outcome::kOk) break;
+  }
+  if (outcome == Outcome::kOk) outcome = admit(queue, mine, q, flags, cost);
+  charges_ = {};
+  if (outcome == Outcome::kOk) return outcome;
+  take_back_charges(queue, charges);
+  if (ticket == nullptr) return outcome;
+  ticket->entering.store(0, Point::kTicketCalled);
+  call_next(queue);
+  return outcome;
+}
+
+/// What becomes of a job that finds no room: it waits, other jobs go for it, or it is refused, with
+/// the reasons in met_.
+[[gnu::noinline]] Outcome Room::turn_away(QueueRecord& queue, std::uint32_t q, const Full& full,
+                                          Backpressure policy) {
+  const bool never = !full.bounds.fit(full.cost);
+  const TenantCharge* tenant = full.tenant != nullptr ? full.tenant
+                               : charges_.size() == 1 ? charges_.data()
+                                                      : nullptr;
+  if (!never && policy.strategy() == Strategy::kBlock && patient_) {
+    wait_for(tenant == nullptr ? 0 : mix_key(q, tenant->tenant),
+             tenant == nullptr ? 0 : tenant->cost, charged_jobs(full.used));
+    return Outcome::kMustWait;
+  }
+  if (!never && policy.strategy() == Strategy::kDropOldest) return Outcome::kMustDrop;
+  return refuse(queue, q, full, policy);
+}
+
+Outcome Room::refuse(QueueRecord& queue, std::uint32_t q, const Full& full, Backpressure policy) {
+  met_.fullness = full.bounds.refusal(full.used, full.cost);
+  met_.strategy = policy.strategy();
+  met_.of_tenant = full.tenant != nullptr;
+  met_.refused = full.tenant != nullptr ? full.tenant->first : 0;
+  met_.retry_after_ms = recommended_delay(queue, q, full, policy);
+  queue.rejected.fetch_add(charged_jobs(std::max(full.cost, full.refused)), Point::kCounterMoved);
+  return Outcome::kQueueFull;
+}
+
+/// Undoes admit(). `reserved` only grows, so that a recount can tell that it has not
+/// moved; a charge on it leaves as if its job had been taken out. A slot that is being filled is
+/// freed by the caller, or after its death.
+[[gnu::noinline]] void Room::take_back_admission(QueueTally& mine, std::uint32_t q,
+                                                 std::uint64_t cost,
+                                                 std::span<TenantCharge> charges) {
+  intend_further(Op::kEnqueue, q, kNoIndex);
+  take_back_charges(store_.queue(q), charges);
+  if (mine.in_reserved.get() != kept<Op::kEnqueue, &QueueTally::in_reserved>().get()) {
+    LaneWord& out = kept<Op::kGiveBack, &QueueTally::out>();
+    out.set(mine.out.get() + cost, Point::kIntentSet);
+    intend_further(Op::kGiveBack, q, kNoIndex);
+    mine.out.set_ordered(out.get(), Point::kTallyOut);
+    call_next(store_.queue(q));
+  }
+  mine.in.set_ordered(kept<Op::kEnqueue, &QueueTally::in>().get(), Point::kTallyIn);
+  mine.enqueued.set_ordered(kept<Op::kEnqueue, &QueueTally::enqueued>().get(),
+                            Point::kCounterMoved);
+}
+
+/// `reserved` is what the lanes reserved and what the dead took with them between the two. 1. no
+/// lane is in the middle of a charge; 2. sum up; 3. `reserved` has not moved meanwhile, so the
+/// difference is theirs: write it off. Else another look tries again later.
+[[gnu::noinline]] void Room::settle_reserved(std::uint32_t q) {
   QueueRecord& queue = store_.queue(q);
-  return whose_turn(queue, first_waiting(queue), passable);
-}
-
-/// Another process may have ended the place when its time was over, and the ticket may be another's
-/// by now.
-void Room::leave_room(std::uint32_t q, RoomPlace place) {
-  RoomTicket& mine = store_.tickets[place.ticket];
-  const TicketControl found(mine.control.load());
-  if (found.is(place.tag))
-    mine.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);
-  call_next(store_.queue(q));
-}
-
-/// Wakes whose turn it is, unless it has been called and has not looked yet, or anyway: the lane
-/// that called it may have died before it woke it. When none waits any more, says so.
-[[gnu::noinline]] void Room::call_next(QueueRecord& queue, Call call) {
-  const std::uint64_t word = queue.attention.load();
-  if ((word & Attention::kAwaited) == 0) return;
-  const std::uint32_t first = first_waiting(queue);
-  if (first == kNoIndex) {
-    queue.attention.cas_once(word, word & ~Attention::kAwaited, Point::kAttentionSet);
-    return;
+  const Refill refill(queue.refill.load());
+  const std::uint64_t written_off = queue.written_off.load();
+  const std::uint64_t reserved = queue.reserved.load();
+  const std::uint32_t high = std::min(segment_.header().lanes_high.load(), store_.lanes());
+  for (std::uint32_t l = 0; l < high; ++l) {                             // 1
+    const std::uint64_t intent = segment_.lane(l).intent.get_ordered();  // PAIR intent
+    const auto op = static_cast<Op>(OpBits::get(intent));
+    if (l != lane_ && charges(op) && OpQueue::get(intent) == (q & OpQueue::kMax)) return;
   }
-  bool passable = true;
-  const std::uint32_t turn = whose_turn(queue, first, passable);
-  if (turn == kNoIndex)
-    return;  // all wait for their tenants' room: the lane that makes room calls this
-  RoomTicket& ticket = store_.tickets[turn];
-  if (call == Call::kUnlessItRests && may_rest(ticket)) return;
-  if (ticket.called.exchange(1, Point::kTicketCalled) != 0 && call != Call::kAnyway) return;
-  bell_.call(TicketControl(ticket.control.load()).owner());
+  std::uint64_t sum = 0;
+  // 2
+  for (std::uint32_t l = 0; l < high; ++l) sum += store_.tally(q, l).in_reserved.get_ordered();
+  // 3
+  if (queue.reserved.load() != reserved) return;
+  if (!queue.written_off.cas_once(written_off, reserved - sum, Point::kCreditSettled)) return;
+  queue.refill.cas_once(refill.word, refill.settled().word, Point::kCreditSettled);
+  call_next(queue);
 }
 
-/// Wakes every producer that waits for the queue: its rules have changed.
-void Room::call_all(std::uint32_t q) {
-  for (std::uint32_t i = 0; i < store_.tickets.size(); ++i) {
-    const TicketControl found(store_.tickets[i].control.load());
-    if (found.taken() && found.queue() == q) bell_.call(found.owner());
+/// Undoes charges of this operation whose jobs do not come.
+void Room::take_back_charges(QueueRecord& queue, std::span<TenantCharge> charges) {
+  for (TenantCharge& charge : charges) {
+    if (charge.account == kNoIndex) continue;
+    take_back_charge(charge);
+    call_next(queue);
   }
 }
 
-/// Those of this lane, whose owner is dead.
-void Room::drop_tickets() {
-  for (std::uint32_t i = 0; i < store_.tickets.size(); ++i) {
-    RoomTicket& ticket = store_.tickets[i];
-    const TicketControl found(ticket.control.load());
-    if (found.taken() && found.owner() == owner_)
-      ticket.control.cas_once(found.word, found.void_().word, Point::kTicketVoided);
-  }
-}
+// ---- being let out ------------------------------------------------------------------------------
 
 /// A job has been taken out, and a lane waits for that or has warned.
 [[gnu::noinline]] void Room::room_made(QueueRecord& queue, std::uint32_t q) {
@@ -218,6 +202,65 @@ void Room::drop_tickets() {
     --cache.removals_left;
   else
     look_for_calm(queue, q);
+}
+
+/// The supervisor's look, for what the other lanes leave: none may look after the last refusal or
+/// the last removal, and what comes back (a retry, a requeue, a successor) fills without a look.
+std::uint64_t Room::watch_pressure(std::uint64_t now) {
+  bool more = false;
+  for (std::uint32_t q = 0; q < store_.queue_count(); ++q) {
+    QueueRecord& queue = store_.queue(q);
+    const std::uint64_t word = queue.attention.load();
+    const Refusals refusals(queue.refusals.load());
+    const bool fills = tellings_.on() && (queue.flags.load() & kBounded) != 0;
+    if (word == 0 && refusals.untold() == 0 && !fills) continue;
+    if ((word & Attention::kAwaited) != 0) call_next(queue, Call::kAnyway);
+    if ((word & Attention::kWarned) != 0 || fills) look_for_calm(queue, q);
+    if (refusals.untold() != 0) count_refusals(q, 0, {});
+    more = more || fills ||
+           (queue.attention.load() & (Attention::kWarned | Attention::kAwaited)) != 0 ||
+           Refusals(queue.refusals.load()).untold() != 0;
+  }
+  return more ? now + kWatchMs : 0;
+}
+
+// ---- settings -----------------------------------------------------------------------------------
+
+/// Wakes the producers that wait, so that they look again.
+void Room::settings_changed(QueueRecord& queue, std::uint32_t q) {
+  if (queue.attention.load() != 0) room_made(queue, q);
+  call_all(q);
+}
+
+void Room::set_bounds(std::uint32_t q, std::uint64_t max_depth, std::uint64_t max_bytes) {
+  QueueRecord& queue = store_.queue(q);
+  queue.max_depth.store(max_depth, Point::kSetChanged);
+  queue.max_bytes.store(max_bytes, Point::kSetChanged);
+  set_flags(queue, kBounded, max_depth != 0 || max_bytes != 0 ? kBounded : 0);
+  depth_cache_[q].removals_left = 0;
+  settings_changed(queue, q);
+}
+
+void Room::set_backpressure(std::uint32_t q, Backpressure policy) {
+  QueueRecord& queue = store_.queue(q);
+  queue.backpressure.store(policy.word, Point::kSetChanged);
+  depth_cache_[q].removals_left = 0;
+  settings_changed(queue, q);
+}
+
+void Room::set_tenant_bounds(std::uint32_t q, Bounds bounds) {
+  QueueRecord& queue = store_.queue(q);
+  queue.tenant_max_depth.store(bounds.max_depth, Point::kSetChanged);
+  queue.tenant_max_bytes.store(bounds.max_bytes, Point::kSetChanged);
+  bool bounded = bounds.any();
+  for (std::uint32_t i = 0; i < kTenantRules; ++i) {
+    const TenantRule& rule = store_.tenant_rules[i];
+    bounded = bounded || (rule.key.load() != 0 && rule.queue_and_length.load() >> 32 == q &&
+                          (rule.max_depth.load() > 1 || rule.max_bytes.load() > 1));
+  }
+  const bool was = (set_flags(queue, kTenants, bounded ? kTenants : 0) & kTenants) != 0;
+  if (bounded && !was) gather_accounts(q, kPatience);
+  settings_changed(queue, q);
 }
 
 }  // namespace ojs_shm::engine

@@ -13,7 +13,7 @@ namespace ojs_shm::engine {
 
 /// What a handle looks up by names, and keeps for the next job: its queue, its type, the rank of
 /// jobs that name none.
-class KnownNames : protected StraightWay {
+class KnownNames : protected StraightAck {
  protected:
   KnownNames(Store& store, std::uint32_t lane);
   ~KnownNames() override = default;

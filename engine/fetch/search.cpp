@@ -16,7 +16,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 Search::Search(Store& store, std::uint32_t lane)
-    : Room(store, lane), look_(std::make_unique<Look>()) {}
+    : Flows(store, lane), look_(std::make_unique<Look>()) {}
 
 Search::~Search() = default;
 

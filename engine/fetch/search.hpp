@@ -5,16 +5,16 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/bounds/room.hpp"
 #include "engine/fetch/queue_order.hpp"
+#include "engine/tenants/flows.hpp"
 
 namespace ojs_shm::engine {
 
 struct FlowLine;
 
 /// How a lane finds the best job that waits in a queue, with the proof that no better one waits
-/// (search.cpp, survey.cpp), and where jobs of tenants that share a queue stand (flows.cpp).
-class Search : protected Room {
+/// (search.cpp, survey.cpp; flow_fetch.cpp where tenants share the queue).
+class Search : protected Flows {
  protected:
   Search(Store& store, std::uint32_t lane);
   virtual ~Search();
@@ -58,18 +58,12 @@ class Search : protected Room {
   bool see_part(QueueRecord& queue, Look& look, unsigned at);
   bool take_turn(QueueRecord& queue, Look& look);
 
-  // ---- tenants that share (flows.cpp)
-  bool join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
-                 Control available) final;
+  // ---- tenants that share (flow_fetch.cpp)
   bool first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t queue,
                      const shm::Peeked& head, std::uint32_t& left, Live& live);
   bool first_in_flow(const FlowLine& line, std::uint32_t flow, FlowControl found,
                      const shm::Peeked* head, std::uint32_t queue, std::uint32_t& left, Live& live);
   void end_turn(QueueRecord& queue, const Look& look, std::uint64_t tenant);
-  /// Moves what waits as well.
-  void set_fairness(std::uint32_t queue, Fairness fairness);
-  /// Puts every tenant that has jobs in line, where they share across levels.
-  void gather_tenants(std::uint32_t queue);
 
  private:
   friend struct TenantTurns;
@@ -79,8 +73,6 @@ class Search : protected Room {
   bool survey_levels(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
   bool survey_turns(QueueRecord& queue, Look& look, std::uint32_t& left, Live& best);
   bool unchanged_parts(const QueueRecord& queue, const Look& look) const;
-  void gather_flows(std::uint32_t queue);
-  void dissolve_flows(std::uint32_t queue);
 
   std::unique_ptr<Look> look_;  ///< kept, so that no fetch clears it anew
   bool past_gates_ = false, sees_isolated_ = false;

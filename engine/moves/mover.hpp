@@ -3,24 +3,21 @@
 
 #include <cstdint>
 
-#include "engine/bounds/tenant_accounts.hpp"
 #include "engine/limits/limits.hpp"
-#include "engine/moves/bell.hpp"
 #include "engine/moves/moves.hpp"
-#include "engine/moves/slot_pool.hpp"
+#include "engine/moves/places.hpp"
 #include "engine/observing/recorder.hpp"
 #include "engine/observing/tellings.hpp"
 #include "engine/tables/prefetch.hpp"
 #include "engine/unique/unique.hpp"
 #include "engine/workflows/workflow.hpp"
-#include "shm/ring.hpp"
 
 namespace ojs_shm::engine {
 
 /// The one way to move a job, by the rows of moves.hpp: hold() takes its slot exclusively, the
 /// caller writes the record, land() does the rest and stores the word that makes it so. Killed
 /// before the intent names that word, the move has not happened; killed after it, it has.
-class Mover : protected TenantAccounts {
+class Mover : protected Places {
  protected:
   Mover(Store& store, std::uint32_t lane);
   Mover(const Mover&) = delete;
@@ -77,35 +74,7 @@ class Mover : protected TenantAccounts {
   }
   OJS_SHM_INLINE bool limiting() const { return store_.header().limiting.load_seq_cst() != 0; }
 
-  // ---- places
-  /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else
-  /// into its ring.
-  OJS_SHM_INLINE bool stand_in_line(std::uint64_t flags, shm::RingSet& rings, std::uint32_t ring,
-                                    std::uint32_t slot, Control available) {
-    if ((flags & kFair) != 0 && available.ring() % 2 == 1 &&
-        join_flow(rings, ring, slot, available)) [[unlikely]]
-      return true;
-    return push_hint(rings, ring, slot, available);
-  }
-  bool push_hint(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot, Control available);
-  static std::uint64_t timer_of(const JobRecord& job, unsigned state);
-  bool push_timer(std::uint32_t slot, std::uint32_t generation, std::uint64_t due);
-  void announce_lost_hint();
-  /// Does what found no chunk again: after packing, and at last with the chunk of the longest
-  /// finished jobs.
-  bool relieved(const auto& again) {
-    return pack_for_a_while(), again() || (slots_.drop_oldest_batch() && again());
-  }
-  void pack_for_a_while();
-  /// Among what was given back to a rank, the job that became available first. The head leads; at
-  /// most 64 are compared.
-  shm::Peeked oldest_in_front(std::uint32_t ring, unsigned number, shm::Peeked head);
-  std::uint32_t collect_leaks();  ///< frees chunks that stand in no ring. Returns how many
-
   QueueTally* tallies_;  ///< of this lane in the first queue; those of the next are lanes() further
-  shm::Rings rings_;
-  Bell bell_;
-  SlotPool slots_;
   Recorder recorder_;
   Tellings tellings_;
 
@@ -114,8 +83,6 @@ class Mover : protected TenantAccounts {
             std::uint32_t key);
 
   // ---- doors to what options do when a job moves
-  virtual bool join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
-                         Control available) = 0;
   virtual LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held) = 0;
   virtual void let_begin(const LimitList& keys, std::uint32_t queue) = 0;
   virtual void room_made(QueueRecord& queue, std::uint32_t q) = 0;

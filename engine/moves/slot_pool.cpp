@@ -22,6 +22,7 @@ SlotPool::SlotPool(const Store& store, shm::Rings& rings, std::uint32_t lane)
     : store_(store),
       segment_(store.segment()),
       rings_(rings),
+      batches_(rings),
       owner_(lane + 1),
       hints_(segment_.slot_map(), segment_.geometry().slots, lane * 31),
       keys_(segment_),
@@ -87,7 +88,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling, unsigned ring) {
   // 2. The slot that has been finished for the longest time.
   for (;;) {
     if (draining_.batch == kNoIndex) [[unlikely]] {
-      draining_.batch = rings_.take_batch(store_.header().finished_ring);
+      draining_.batch = batches_.take(store_.header().finished_ring);
       draining_.done = 0;
       if (draining_.batch == kNoIndex) break;
       draining_.chunk = &segment_.chunk(draining_.batch);
@@ -114,7 +115,7 @@ std::uint32_t SlotPool::take(std::uint64_t& filling, unsigned ring) {
             seize(hint.index(), job, found, filling, ring)) [[likely]]
           return hint.index();
       }
-    rings_.drop_batch(draining_.batch);
+    batches_.drop(draining_.batch);
     draining_.batch = kNoIndex;
   }
   return scan(filling, ring);
@@ -185,10 +186,10 @@ void SlotPool::each_listed(std::uint32_t batch, Each each) const {
 
 /// Lists anew what is still there of the oldest batch, which a death in between puts back.
 void SlotPool::compact() {
-  const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+  const std::uint32_t batch = batches_.take(store_.header().finished_ring);
   if (batch == kNoIndex) return;
   each_listed(batch, [this](std::uint32_t slot, Control found) { list(slot, found); });
-  rings_.drop_batch(batch);
+  batches_.drop(batch);
 }
 
 /// Of several that bring it at once one gets in. kDuplicate also when another is in the middle of
@@ -238,15 +239,15 @@ void SlotPool::list(std::uint32_t slot, Control settled) {
   if (filling_.batch == kNoIndex) [[unlikely]] {
     filling_.oldest_ms = store_.job(slot).finished_at.get();
     if (!go_on_filling(filling_.oldest_ms)) {
-      filling_.batch = rings_.open_batch();
-      if (filling_.batch == kNoIndex && drop_oldest_batch()) filling_.batch = rings_.open_batch();
+      filling_.batch = batches_.open();
+      if (filling_.batch == kNoIndex && drop_oldest_batch()) filling_.batch = batches_.open();
       filling_.count = 0;
       filling_.began_ms = filling_.oldest_ms;
     }
     if (filling_.batch == kNoIndex) return;
     filling_.chunk = &segment_.chunk(filling_.batch);
   }
-  shm::Rings::batch_put(*filling_.chunk, filling_.count++, shm::Hint(slot, settled.tag()));
+  shm::Batches::put(*filling_.chunk, filling_.count++, shm::Hint(slot, settled.tag()));
   if (filling_.count == shm::kCellsPerChunk) [[unlikely]]
     flush();
 }
@@ -258,7 +259,7 @@ void SlotPool::list(std::uint32_t slot, Control settled) {
 bool SlotPool::go_on_filling(std::uint64_t now) {
   const std::uint32_t filled = std::exchange(flushed_.count, 0);
   if (filled == 0 || now - filling_.began_ms > store_.header().retention_ms / 16 ||
-      !rings_.reopen_batch(flushed_.batch))
+      !batches_.reopen(flushed_.batch))
     return false;
   filling_.batch = flushed_.batch.index();
   filling_.count = filled;
@@ -271,9 +272,9 @@ bool SlotPool::go_on_filling(std::uint64_t now) {
   flushed_.batch =
       shm::Hint(filling_.batch, shm::ChunkControl(filling_.chunk->control.load()).incarnation());
   const bool listed =
-      filling_.count != 0 && (rings_.close_batch(filling_.batch, ring) ||
-                              (drop_oldest_batch() && rings_.close_batch(filling_.batch, ring)));
-  if (!listed) rings_.drop_batch(filling_.batch);
+      filling_.count != 0 && (batches_.close(filling_.batch, ring) ||
+                              (drop_oldest_batch() && batches_.close(filling_.batch, ring)));
+  if (!listed) batches_.drop(filling_.batch);
   flushed_.count =
       listed && filling_.count < shm::kCellsPerChunk && store_.header().retention_ms != 0
           ? filling_.count
@@ -289,11 +290,11 @@ void SlotPool::rest() {
 /// Frees the finished slots that a batch of this lane lists.
 [[gnu::noinline]] void SlotPool::drop_batch(std::uint32_t batch) {
   each_listed(batch, [this](std::uint32_t slot, Control found) { (void)end(slot, found); });
-  rings_.drop_batch(batch);
+  batches_.drop(batch);
 }
 
 [[gnu::noinline]] bool SlotPool::drop_oldest_batch() {
-  const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+  const std::uint32_t batch = batches_.take(store_.header().finished_ring);
   if (batch == kNoIndex) return false;
   drop_batch(batch);
   return true;
@@ -330,7 +331,7 @@ std::uint64_t SlotPool::drop_expired(std::uint64_t now) {
       youngest = std::max(youngest, store_.job(slot).finished_at.get());
     });
     if (youngest != 0 && youngest + retention > now) return youngest + retention;
-    const std::uint32_t batch = rings_.take_batch(store_.header().finished_ring);
+    const std::uint32_t batch = batches_.take(store_.header().finished_ring);
     if (batch == kNoIndex) return 0;
     drop_batch(batch);
   }
@@ -340,8 +341,8 @@ std::uint64_t SlotPool::drop_expired(std::uint64_t now) {
 void SlotPool::close() {
   flush();
   if (draining_.batch != kNoIndex &&
-      !rings_.close_batch(draining_.batch, store_.header().finished_ring))
-    rings_.drop_batch(draining_.batch);
+      !batches_.close(draining_.batch, store_.header().finished_ring))
+    batches_.drop(draining_.batch);
   draining_.batch = kNoIndex;
   hints_.flush();
   texts_.close();

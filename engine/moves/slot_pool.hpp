@@ -7,9 +7,9 @@
 #include "engine/moves/slot_texts.hpp"
 #include "engine/tables/new_job.hpp"
 #include "engine/tables/store.hpp"
+#include "shm/batches.hpp"
 #include "shm/key_index.hpp"
 #include "shm/magazine.hpp"
-#include "shm/ring.hpp"
 
 namespace ojs_shm::engine {
 
@@ -102,6 +102,7 @@ class SlotPool {
   const Store& store_;
   shm::Segment& segment_;
   shm::Rings& rings_;
+  shm::Batches batches_;
   std::uint32_t owner_;
   shm::Magazine hints_;
   shm::KeyIndex keys_;

@@ -16,7 +16,7 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-[[gnu::noinline, gnu::flatten]] void StraightWay::ack_batch(std::span<Ack> acks) {
+[[gnu::noinline, gnu::flatten]] void StraightAck::ack_batch(std::span<Ack> acks) {
   const std::uint64_t now = store_.now_ms();
   while (!acks.empty()) {
     std::size_t done = tellings_.on() ? 0 : ack_run(acks, now);
@@ -30,7 +30,7 @@ using shm::Point;
 }
 
 /// Of the first of these, as many as go together. Returns how many, with those that were lost.
-OJS_SHM_INLINE std::size_t StraightWay::ack_run(std::span<Ack> acks, std::uint64_t now) {
+OJS_SHM_INLINE std::size_t StraightAck::ack_run(std::span<Ack> acks, std::uint64_t now) {
   acks = acks.first(std::min<std::size_t>(acks.size(), kPlainBatch));
   const std::uint32_t q = store_.job(acks.front().slot).queue.get();
   come_near(q);
@@ -97,7 +97,7 @@ OJS_SHM_INLINE std::size_t StraightWay::ack_run(std::span<Ack> acks, std::uint64
 }
 
 /// One of several that are held, while there are limits.
-[[gnu::noinline]] void StraightWay::finish_alone(std::uint32_t q, std::uint32_t slot,
+[[gnu::noinline]] void StraightAck::finish_alone(std::uint32_t q, std::uint32_t slot,
                                                  Control settling) {
   QueueTally& mine = *near_.tally;
   intend<Op::kSettle>(q, slot, mine);

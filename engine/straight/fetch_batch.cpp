@@ -9,7 +9,8 @@ using shm::Point;
 
 /// Picks the best that wait, so many at most. False: there is nothing, or nothing that goes this
 /// way.
-bool StraightWay::pick(QueueRecord& queue, unsigned most, Picked& picked, PlainLook::Sight& sight) {
+bool StraightFetch::pick(QueueRecord& queue, unsigned most, Picked& picked,
+                         PlainLook::Sight& sight) {
   PlainLook& seen = plain_look_;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
     if (const std::uint64_t flags = queue.flags.load(); flags != seen.flags) [[unlikely]] {
@@ -25,8 +26,8 @@ bool StraightWay::pick(QueueRecord& queue, unsigned most, Picked& picked, PlainL
 }
 
 /// Claims the best that wait; the words become those of claimed slots.
-[[gnu::noinline, gnu::flatten]] bool StraightWay::claim_best(std::uint32_t q, unsigned most,
-                                                             Picked& jobs) {
+[[gnu::noinline, gnu::flatten]] bool StraightFetch::claim_best(std::uint32_t q, unsigned most,
+                                                               Picked& jobs) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   if (tellings_.on() || worker_limit() != kNoIndex) [[unlikely]]
@@ -62,9 +63,10 @@ bool StraightWay::pick(QueueRecord& queue, unsigned most, Picked& picked, PlainL
 }
 
 /// The tallies, the commit, and the words that make the jobs active, which stand in `jobs`.
-[[gnu::noinline, gnu::flatten]] void StraightWay::begin_all(const Picked& jobs, std::uint64_t cost,
-                                                            std::uint64_t shortest_lease_ms,
-                                                            std::uint64_t now) {
+[[gnu::noinline, gnu::flatten]] void StraightFetch::begin_all(const Picked& jobs,
+                                                              std::uint64_t cost,
+                                                              std::uint64_t shortest_lease_ms,
+                                                              std::uint64_t now) {
   const std::uint32_t q = near_.number;
   QueueTally& mine = *near_.tally;
   mine.out.set_ordered(mine.out.get() + cost, Point::kTallyOut);

@@ -20,9 +20,9 @@ namespace ojs_shm::engine {
 /// A Receiver has `at(i)`, the places of the job that comes there, as Fetched has them, and is told
 /// `took(i, places)`. What it was told of a place may come again, or another.
 template <class Receiver>
-std::size_t StraightWay::fetch_batch_plain(std::uint32_t q, std::uint32_t lease_ms,
-                                           bool lease_owned, std::size_t wanted,
-                                           Receiver& receiver) {
+std::size_t StraightFetch::fetch_batch_plain(std::uint32_t q, std::uint32_t lease_ms,
+                                             bool lease_owned, std::size_t wanted,
+                                             Receiver& receiver) {
   const std::uint64_t now = store_.now_ms();
   const std::uint32_t holder = lease_owned ? shm::kLeaseOwner : owner_;
   std::size_t count = 0;
@@ -61,9 +61,9 @@ std::size_t StraightWay::fetch_batch_plain(std::uint32_t q, std::uint32_t lease_
 
 /// One of several that were claimed, by itself. False: it does not begin.
 template <class Out>
-[[gnu::noinline]] bool StraightWay::begin_alone(std::uint32_t q, const Picked::One& one,
-                                                std::uint32_t lease_ms, bool lease_owned,
-                                                std::uint64_t now, Out& out) {
+[[gnu::noinline]] bool StraightFetch::begin_alone(std::uint32_t q, const Picked::One& one,
+                                                  std::uint32_t lease_ms, bool lease_owned,
+                                                  std::uint64_t now, Out& out) {
   const Control claimed(one.job->control.load());
   QueueTally& mine = *near_.tally;
   intend<Op::kFetch>(q, one.slot, mine);

@@ -35,18 +35,19 @@ using shm::Point;
 
 // ---- enqueue ------------------------------------------------------------------------------------
 
-Straight StraightWay::enqueue_plain(const PlainJob& spec, const JobForm& form, JobId& id) {
+Straight StraightEnqueue::enqueue_plain(const PlainJob& spec, const JobForm& form, JobId& id) {
   Outcome outcome = Outcome::kOk;
   return put_straight<Put::kAlone>(spec, form, nullptr, id, outcome);
 }
 
-Straight StraightWay::enqueue_under_bound(const PlainJob& spec, const JobForm& form, JobId& id) {
+Straight StraightEnqueue::enqueue_under_bound(const PlainJob& spec, const JobForm& form,
+                                              JobId& id) {
   Outcome outcome = Outcome::kOk;
   return put_straight<Put::kUnderBound>(spec, form, nullptr, id, outcome);
 }
 
 /// What keeps it out is told as the general way tells it.
-Straight StraightWay::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) {
+Straight StraightEnqueue::enqueue_unique(const NewJob& spec, JobId& id, Outcome& outcome) {
   if (!spec.straight_but_unique() || limiting()) return Straight::kAside;
   const NewAnnex& annex = *spec.annex;
   ask_for_key(annex);
@@ -55,10 +56,10 @@ Straight StraightWay::enqueue_unique(const NewJob& spec, JobId& id, Outcome& out
              : put_straight<Put::kUnderKey>(PlainJob::of(spec), JobForm(spec), &annex, id, outcome);
 }
 
-template <StraightWay::Put kPut>
-OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const JobForm& form,
-                                                  const NewAnnex* annex, JobId& id,
-                                                  Outcome& outcome) {
+template <StraightEnqueue::Put kPut>
+OJS_SHM_INLINE Straight StraightEnqueue::put_straight(const PlainJob& spec, const JobForm& form,
+                                                      const NewAnnex* annex, JobId& id,
+                                                      Outcome& outcome) {
   constexpr bool kKeyed = kPut == Put::kUnderKey, kBounds = kPut == Put::kUnderBound;
   constexpr std::uint64_t kOptions = kBounds ? kBounded : 0;
   come_near(spec.queue);
@@ -129,16 +130,16 @@ OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const Jo
 }
 
 /// By value, so that the usual way keeps none of it in memory.
-[[gnu::noinline]] void StraightWay::tell_birth(std::uint32_t queue, std::uint8_t rank,
-                                               const JobForm& form, JobId id, Control filling) {
+[[gnu::noinline]] void StraightEnqueue::tell_birth(std::uint32_t queue, std::uint8_t rank,
+                                                   const JobForm& form, JobId id, Control filling) {
   const Policy policy{static_cast<std::uint32_t>(form.policy >> 32)};
   tellings_.born({id.hi >> 16, 0, queue, policy.max_attempts(), rank, true}, id, filling);
 }
 
 /// Of a key that has other entries, and replaces none of their jobs. Kept out, nothing is stored.
-[[gnu::noinline]] Straight StraightWay::claim_straight(const NewAnnex& annex, std::uint8_t rank,
-                                                       std::uint32_t slot, Control filling,
-                                                       std::uint64_t now, Outcome& outcome) {
+[[gnu::noinline]] Straight StraightEnqueue::claim_straight(const NewAnnex& annex, std::uint8_t rank,
+                                                           std::uint32_t slot, Control filling,
+                                                           std::uint64_t now, Outcome& outcome) {
   Rivals none;
   outcome = claim_key_among(annex, slot, now, none);
   if (outcome == Outcome::kOk) return Straight::kDone;
@@ -150,8 +151,8 @@ OJS_SHM_INLINE Straight StraightWay::put_straight(const PlainJob& spec, const Jo
 
 // ---- fetch --------------------------------------------------------------------------------------
 
-Straight StraightWay::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
-                                  Fetched& out) {
+Straight StraightFetch::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
+                                    Fetched& out) {
   come_near(q);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;
@@ -220,7 +221,7 @@ Straight StraightWay::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool 
 
 /// Closes rings that were open but empty: all when there were many, else those that have had no job
 /// since the last time.
-[[gnu::noinline]] void StraightWay::tidy_passed(QueueRecord& queue, bool all) {
+[[gnu::noinline]] void StraightFetch::tidy_passed(QueueRecord& queue, bool all) {
   PlainLook& seen = plain_look_;
   seen.fetches = 0;
   for (unsigned i = 0; i < seen.at; ++i) {
@@ -231,7 +232,7 @@ Straight StraightWay::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool 
   }
 }
 
-Straight StraightWay::found_nothing(QueueRecord& queue, std::uint32_t q) {
+Straight StraightFetch::found_nothing(QueueRecord& queue, std::uint32_t q) {
   slots_.rest_after(100);
   if ((queue.attention.load() & Attention::kWarned) != 0) [[unlikely]]
     look_for_calm(queue, q);
@@ -239,8 +240,8 @@ Straight StraightWay::found_nothing(QueueRecord& queue, std::uint32_t q) {
 }
 
 /// Of a job that was claimed after its time, or while there are limits: kOk when it may begin.
-[[gnu::noinline]] Outcome StraightWay::end_of_claim(std::uint32_t q, std::uint32_t slot,
-                                                    Control claimed, std::uint64_t now) {
+[[gnu::noinline]] Outcome StraightFetch::end_of_claim(std::uint32_t q, std::uint32_t slot,
+                                                      Control claimed, std::uint64_t now) {
   JobRecord& job = store_.job(slot);
   if (const std::uint64_t expires = job.expires_at.get(); expires != 0 && expires <= now) {
     end_expired(slot, job, hold_claimed(slot, claimed), now);
@@ -257,7 +258,7 @@ Straight StraightWay::found_nothing(QueueRecord& queue, std::uint32_t q) {
 
 // ---- ack ----------------------------------------------------------------------------------------
 
-Outcome StraightWay::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
+Outcome StraightAck::ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
                             std::uint64_t now) {
   JobRecord& job = store_.job(slot);
   const Control active(word);
@@ -282,7 +283,7 @@ Outcome StraightWay::ack_at(std::uint32_t slot, std::uint64_t& word, std::string
   return Outcome::kOk;
 }
 
-[[gnu::flatten]] Outcome StraightWay::ack(std::uint32_t slot, std::uint64_t& word,
+[[gnu::flatten]] Outcome StraightAck::ack(std::uint32_t slot, std::uint64_t& word,
                                           std::string_view result) {
   if (result.size() > store_.max_body()) [[unlikely]]
     return Outcome::kTooLarge;

@@ -6,8 +6,8 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 /// One of a batch that is committed, or all of it.
-OJS_SHM_INLINE void StraightWay::publish_filled(const Filled& one, shm::RingSet& rings,
-                                                shm::Rings::PushRun& run) {
+OJS_SHM_INLINE void StraightEnqueue::publish_filled(const Filled& one, shm::RingSet& rings,
+                                                    shm::Rings::PushRun& run) {
   const Control published = Control(one.word).to(kSlotAvailable);
   one.job->control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
   if (!rings_.push_next(run, one.ring, shm::Hint(one.slot, published.tag()), &rings, one.number) &&
@@ -18,8 +18,8 @@ OJS_SHM_INLINE void StraightWay::publish_filled(const Filled& one, shm::RingSet&
 // Not inlined, as its like in fetch_batch.cpp and ack_batch.cpp: what its caller has in registers
 // would crowd its loop.
 /// Those of a batch that is committed.
-[[gnu::noinline, gnu::flatten]] void StraightWay::publish_all(std::span<const Filled> batch,
-                                                              std::uint64_t now) {
+[[gnu::noinline, gnu::flatten]] void StraightEnqueue::publish_all(std::span<const Filled> batch,
+                                                                  std::uint64_t now) {
   shm::RingSet& rings = near_.queue->rings;
   std::array<shm::Rings::PushRun, 8> runs;  // by level
   Recorder::Several recorded(recorder_, kSlotFree, kSlotAvailable, now);
@@ -45,7 +45,7 @@ struct GivenJobs {
 
 }  // namespace
 
-Straight StraightWay::enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids) {
+Straight StraightEnqueue::enqueue_batch_plain(std::span<const NewJob> jobs, std::span<JobId> ids) {
   GivenJobs given{jobs, ids};
   return enqueue_batch_plain(jobs.front().queue, jobs.size(), given);
 }
@@ -53,8 +53,8 @@ Straight StraightWay::enqueue_batch_plain(std::span<const NewJob> jobs, std::spa
 // ---- a replacement ------------------------------------------------------------------------------
 
 /// A batch of one, whose commit decides over the job that has its key as well (unique.cpp).
-Straight StraightWay::replace_straight(const PlainJob& spec, const JobForm& form,
-                                       const NewAnnex& annex, JobId& id, Outcome& outcome) {
+Straight StraightEnqueue::replace_straight(const PlainJob& spec, const JobForm& form,
+                                           const NewAnnex& annex, JobId& id, Outcome& outcome) {
   come_near(spec.queue);
   QueueRecord& queue = *near_.queue;
   QueueTally& mine = *near_.tally;

@@ -17,7 +17,7 @@ namespace ojs_shm::engine {
 /// Jobs has for each place `rank(i)`, kNoIndex when that job goes another way, `job(i)` and
 /// `form(i)`, and is told `made(i, id)`; after kAside that means nothing.
 template <class Jobs>
-Straight StraightWay::enqueue_batch_plain(std::uint32_t q, std::size_t count, Jobs& jobs) {
+Straight StraightEnqueue::enqueue_batch_plain(std::uint32_t q, std::size_t count, Jobs& jobs) {
   if (count > kPlainBatch || count == 0 || tellings_.on()) return Straight::kAside;
   come_near(q);
   QueueRecord& queue = *near_.queue;

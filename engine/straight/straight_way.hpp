@@ -11,16 +11,18 @@
 #include "engine/straight/plain.hpp"
 #include "engine/tables/fetched.hpp"
 
+// The straight way of straight() jobs in queues without options, of unique ones besides, and what
+// it shares with the general way (plain.cpp, plain_batch.cpp, take.cpp): three layers, for a job
+// that is put in, taken out, and ended.
+
 namespace ojs_shm::engine {
 
-/// The straight way of straight() jobs in queues without options, of unique ones besides, and what
-/// it shares with the general way (plain.cpp, plain_batch.cpp, take.cpp).
-class StraightWay : protected Filler {
+class StraightEnqueue : protected Filler {
  protected:
-  StraightWay(Store& store, std::uint32_t lane) : Filler(store, lane) {
+  StraightEnqueue(Store& store, std::uint32_t lane) : Filler(store, lane) {
     near_ = {0, &store_.queue(0), tallies_};
   }
-  ~StraightWay() override = default;
+  ~StraightEnqueue() override = default;
 
   bool has_options(std::uint32_t queue) {
     return come_near(queue), any_option(near_.queue->flags.load());
@@ -31,7 +33,6 @@ class StraightWay : protected Filler {
     return come_near(queue), !any_option(near_.queue->flags.load() ^ kBounded);
   }
 
-  // ---- putting in
   Straight enqueue_plain(const PlainJob& job, const JobForm& form, JobId& id);
   OJS_SHM_INLINE Straight enqueue_plain(const NewJob& job, JobId& id) {
     return enqueue_plain(PlainJob::of(job), JobForm(job), id);
@@ -48,27 +49,6 @@ class StraightWay : protected Filler {
   template <class Jobs>
   Straight enqueue_batch_plain(std::uint32_t queue, std::size_t count, Jobs& jobs);
 
-  // ---- taking out
-  Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
-  /// As many as go straight, the best first, into a Receiver; how many (fetch_batch.hpp).
-  template <class Receiver>
-  std::size_t fetch_batch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
-                                std::size_t wanted, Receiver& receiver);
-  Outcome end_of_claim(std::uint32_t q, std::uint32_t slot, Control claimed, std::uint64_t now);
-  /// take.hpp
-  template <class Out>
-  void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
-            bool lease_owned, std::uint64_t now, Out& out);
-  Straight found_nothing(QueueRecord& queue, std::uint32_t q);
-  virtual void workflow_begins(const Membership& member) = 0;
-
-  // ---- ending
-  Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
-  Outcome ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
-                 std::uint64_t now);
-  /// Of several without results.
-  void ack_batch(std::span<Ack> acks);
-
   /// Has the queue in near_.
   OJS_SHM_INLINE void come_near(std::uint32_t q) {
     if (q == near_.number) [[likely]]
@@ -81,11 +61,10 @@ class StraightWay : protected Filler {
     QueueRecord* queue = nullptr;
     QueueTally* tally = nullptr;
   };
-  Near near_;                ///< that of the last call
-  std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
+  Near near_;             ///< that of the last call
+  PlainLook plain_look_;  ///< at that queue
 
  private:
-  void tell_start(const Start& start, const JobRecord& job, Control active);
   void give_room_back(std::uint64_t size);
   enum class Put : std::uint8_t { kAlone, kUnderKey, kUnderBound };
   template <Put kPut>
@@ -107,6 +86,30 @@ class StraightWay : protected Filler {
                           Control filling, std::uint64_t now, Outcome& outcome);
   bool hint_or_undo(QueueTally& mine, std::uint32_t ring, std::uint32_t slot, Control published,
                     std::uint64_t size);
+};
+
+class StraightFetch : protected StraightEnqueue {
+ protected:
+  StraightFetch(Store& store, std::uint32_t lane) : StraightEnqueue(store, lane) {}
+  ~StraightFetch() override = default;
+
+  Straight fetch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
+  /// As many as go straight, the best first, into a Receiver; how many (fetch_batch.hpp).
+  template <class Receiver>
+  std::size_t fetch_batch_plain(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
+                                std::size_t wanted, Receiver& receiver);
+  Outcome end_of_claim(std::uint32_t q, std::uint32_t slot, Control claimed, std::uint64_t now);
+  /// take.hpp
+  template <class Out>
+  void take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
+            bool lease_owned, std::uint64_t now, Out& out);
+  Straight found_nothing(QueueRecord& queue, std::uint32_t q);
+  virtual void workflow_begins(const Membership& member) = 0;
+
+  std::uint64_t taken_ = 0;  ///< jobs fetched by this handle
+
+ private:
+  void tell_start(const Start& start, const JobRecord& job, Control active);
   template <class Out>
   std::uint64_t begin(JobRecord& job, Control active, std::uint32_t lease_ms, std::uint64_t now,
                       Out& out);
@@ -120,11 +123,23 @@ class StraightWay : protected Filler {
   void tidy_passed(QueueRecord& queue, bool all);
   void read_blocks(std::uint32_t slot, const JobRecord& job, std::uint64_t size,
                    std::string& body) const;
+};
+
+class StraightAck : protected StraightFetch {
+ protected:
+  StraightAck(Store& store, std::uint32_t lane) : StraightFetch(store, lane) {}
+  ~StraightAck() override = default;
+
+  Outcome ack(std::uint32_t slot, std::uint64_t& word, std::string_view result);
+  Outcome ack_at(std::uint32_t slot, std::uint64_t& word, std::string_view result,
+                 std::uint64_t now);
+  /// Of several without results.
+  void ack_batch(std::span<Ack> acks);
+
+ private:
   std::size_t ack_run(std::span<Ack> acks, std::uint64_t now);
   void finish_alone(std::uint32_t queue, std::uint32_t slot, Control settling);
   bool keep_result(std::uint32_t slot, std::uint64_t& word, std::string_view result);
-
-  PlainLook plain_look_;  ///< at that queue
 };
 
 }  // namespace ojs_shm::engine

@@ -6,8 +6,8 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 /// The body of a job that does not lie in its record.
-[[gnu::noinline]] void StraightWay::read_blocks(std::uint32_t slot, const JobRecord& job,
-                                                std::uint64_t size, std::string& body) const {
+[[gnu::noinline]] void StraightFetch::read_blocks(std::uint32_t slot, const JobRecord& job,
+                                                  std::uint64_t size, std::string& body) const {
   body.clear();
   shm::Blocks::read(segment_, job.body_block.get(), slot, job.generation.get(), size, body);
   body.resize(std::min<std::uint64_t>(size, std::uint64_t{store_.max_body()} + kInlineBytes));
@@ -15,8 +15,8 @@ using shm::Point;
 
 /// Of a workflow's first job also that the workflow begins. The lease may have been ended
 /// meanwhile, and the slot used again.
-[[gnu::noinline]] void StraightWay::tell_start(const Start& start, const JobRecord& job,
-                                               Control active) {
+[[gnu::noinline]] void StraightFetch::tell_start(const Start& start, const JobRecord& job,
+                                                 Control active) {
   if ((job.signals.load() & kMember) != 0) {
     const Membership member = membership(job);
     if (job.control.load() == active.word) workflow_begins(member);
@@ -26,7 +26,7 @@ using shm::Point;
 
 /// Stores the result of a job that this lane is settling. Without room for it the job is active
 /// again, under another word.
-[[gnu::noinline]] bool StraightWay::keep_result(std::uint32_t slot, std::uint64_t& word,
+[[gnu::noinline]] bool StraightAck::keep_result(std::uint32_t slot, std::uint64_t& word,
                                                 std::string_view result) {
   JobRecord& job = store_.job(slot);
   const Control active(word), held = active.to(kSlotSettling, owner_);

@@ -16,9 +16,9 @@ namespace ojs_shm::engine {
 /// Writes into the record of a claimed job all but its attempt. What is copied out is read once, in
 /// the order in which it lies there. Returns the size of the body.
 template <class Out>
-OJS_SHM_INLINE std::uint64_t StraightWay::begin(JobRecord& job, Control active,
-                                                std::uint32_t lease_ms, std::uint64_t now,
-                                                Out& out) {
+OJS_SHM_INLINE std::uint64_t StraightFetch::begin(JobRecord& job, Control active,
+                                                  std::uint32_t lease_ms, std::uint64_t now,
+                                                  Out& out) {
   out.word = active.word;
   if (job.pool_word.get() != pool_worker_.pool_word()) [[unlikely]]
     job.pool_word.set(pool_worker_.pool_word());
@@ -63,8 +63,8 @@ OJS_SHM_INLINE std::uint64_t StraightWay::begin(JobRecord& job, Control active,
 
 /// Completes a claim: the record first, then the control word that makes the job active.
 template <class Out>
-void StraightWay::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
-                       bool lease_owned, std::uint64_t now, Out& out) {
+void StraightFetch::take(JobRecord& job, Control claimed, QueueTally& mine, std::uint32_t lease_ms,
+                         bool lease_owned, std::uint64_t now, Out& out) {
   const Control active = claimed.to(kSlotActive, lease_owned ? shm::kLeaseOwner : owner_);
   const std::uint64_t size = begin(job, active, lease_ms, now, out);
   job.attempt.set(out.attempt);

@@ -7,15 +7,15 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-[[gnu::noinline]] void StraightWay::give_room_back(std::uint64_t size) {
+[[gnu::noinline]] void StraightEnqueue::give_room_back(std::uint64_t size) {
   take_back_admission(*near_.tally, near_.number, charge(1, size), {});
   intend_nothing();
 }
 
 /// There was no chunk for the hint: packs, and if that does not help takes the job back.
-[[gnu::noinline]] bool StraightWay::hint_or_undo(QueueTally& mine, std::uint32_t ring,
-                                                 std::uint32_t slot, Control published,
-                                                 std::uint64_t size) {
+[[gnu::noinline]] bool StraightEnqueue::hint_or_undo(QueueTally& mine, std::uint32_t ring,
+                                                     std::uint32_t slot, Control published,
+                                                     std::uint64_t size) {
   QueueRecord& queue = store_.queue(near_.number);
   if (push_hint(queue.rings, ring, slot, published)) return true;
   intend_undo();  // it is no longer to be finished

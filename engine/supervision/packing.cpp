@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "shm/ring_splice.hpp"
+
 namespace ojs_shm::engine {
 namespace {
 constexpr std::uint32_t kChunksPerLook = 4'096;
@@ -23,7 +25,7 @@ std::uint64_t Packer::look(std::uint64_t now) {
   if (!packing_) {
     const std::uint64_t since = now - std::min(now, looked_ms_);
     if (since < kOftenMs && now >= looked_ms_) return again_ ? looked_ms_ + kOftenMs : 0;
-    const std::uint64_t used = actor_.rings().chunks_in_use();
+    const std::uint64_t used = actor_.rings().chunks().in_use();
     const std::uint64_t grown = used - std::min(used, std::exchange(seen_, used));
     left_ = std::min(left_, used);
     looked_ms_ = now;
@@ -37,7 +39,7 @@ std::uint64_t Packer::look(std::uint64_t now) {
   if (actor_.rings().has_leaks()) actor_.collect_leaks();
   if (!std::exchange(refused_, false))
     left_ = began_with_ - std::min(began_with_, freed_);  // without what was pushed meanwhile
-  seen_ = actor_.rings().chunks_in_use();
+  seen_ = actor_.rings().chunks().in_use();
   looked_ms_ = now;
   again_ = true;
   return now + kOftenMs;
@@ -45,7 +47,7 @@ std::uint64_t Packer::look(std::uint64_t now) {
 
 /// Returns whether there is more to do in this pass.
 bool Packer::pack_some() {
-  shm::Rings::Stretch stretch;
+  shm::Stretch stretch;
   stretch.most = kChunksPerLook;
   stretch.skip = std::exchange(skip_, 0);
   const std::uint32_t from = std::exchange(ring_, 0);
@@ -53,8 +55,8 @@ bool Packer::pack_some() {
   bool more = false;
   each_ring_of_hints(store_, [&](std::uint32_t ring, shm::StillLive live) {
     if (more || at++ < from) return;
-    if (actor_.rings().has_middle(ring))
-      actor_.rings().splice(ring, live, stretch);
+    if (shm::has_middle(store_.segment(), ring))
+      shm::splice(actor_.rings(), ring, live, stretch);
     else
       stretch.skip = 0;
     more = stretch.most == 0;

@@ -9,23 +9,6 @@
 
 namespace ojs_shm::engine {
 
-/// The rings in which dead hints pile up behind a live one. `visit` gets each with what tells its
-/// dead from its live.
-template <class Visit>
-void each_ring_of_hints(const Store& store, const Visit& visit) {
-  for (const shm::RingSet* set : ring_sets(store))
-    for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
-      if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
-        visit(ring, any_lives);
-  each_flow(store, [&visit](std::uint32_t, std::uint32_t ring) { visit(ring, any_lives); });
-  for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
-    if (const std::uint32_t ring = store.queue(q).room_ring.load(); ring != 0)
-      visit(ring - 1, ticket_lives);
-    if (const std::uint32_t ring = store.queue(q).tenants_ring.load(); ring != 0)
-      visit(ring - 1, any_lives);
-  }
-}
-
 /// Gives the chunks of dead hints back, for the supervisor, so that no push has to. A pass goes
 /// over all rings once the chunks in use have become twice what the last one left, which is what
 /// the living need: so it costs no more than was pushed since, and nothing while nothing piles up.

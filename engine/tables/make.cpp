@@ -155,7 +155,7 @@ shm::Opened make(const std::string& path, const Plan& plan) {
           segment.chunk(place.chunk())
               .control.store(linked.word, shm::Point::kNone);  // NO CRASH POINT: as above
         }
-        rings.release();
+        rings.chunks().release();
       },
       const_cast<Plan*>(&plan));
 }

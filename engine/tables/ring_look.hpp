@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/tables/hint_lives.hpp"
 #include "engine/tables/store.hpp"
 
 // Which rings there are.
@@ -29,6 +30,23 @@ template <class Visit>
 void each_flow(const Store& store, const Visit& visit) {
   for (std::uint32_t i = 0; i < store.flows.size(); ++i)
     if (const std::uint32_t ring = store.flows[i].ring.load(); ring != 0) visit(i, ring - 1);
+}
+
+/// The rings in which dead hints pile up behind a live one. `visit` gets each with what tells its
+/// dead from its live.
+template <class Visit>
+void each_ring_of_hints(const Store& store, const Visit& visit) {
+  for (const shm::RingSet* set : ring_sets(store))
+    for (unsigned n = 0; n < shm::kRingsPerSet; ++n)
+      if (const std::uint32_t ring = shm::Rings::find(*set, n); ring != kNoIndex)
+        visit(ring, any_lives);
+  each_flow(store, [&visit](std::uint32_t, std::uint32_t ring) { visit(ring, any_lives); });
+  for (std::uint32_t q = 0; q < store.queue_count(); ++q) {
+    if (const std::uint32_t ring = store.queue(q).room_ring.load(); ring != 0)
+      visit(ring - 1, ticket_lives);
+    if (const std::uint32_t ring = store.queue(q).tenants_ring.load(); ring != 0)
+      visit(ring - 1, any_lives);
+  }
 }
 
 }  // namespace ojs_shm::engine

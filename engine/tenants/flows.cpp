@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/tenants/flows.hpp"
+
 #include <algorithm>
 #include <tuple>
 #include <vector>
 
-#include "engine/fetch/look.hpp"
-#include "engine/fetch/search.hpp"
 #include "engine/tables/hint_lives.hpp"
 #include "engine/tables/queue_flags.hpp"
 #include "engine/tables/ring_look.hpp"
-#include "engine/tenants/flow_line.hpp"
-#include "engine/tenants/tenant_rules.hpp"
-#include "engine/tenants/tenant_turns.hpp"
+#include "engine/tenants/tenant_line.hpp"
 
 // Tenants that share a queue fairly, within each level: deficit round robin over the flows that
 // have jobs. The ring of the level is their line. A flow in line has one live hint there; the flow
@@ -35,8 +33,8 @@ using shm::Point;
 // ---- into the line ------------------------------------------------------------------------------
 
 /// False when there is no flow or no room: the job then stands in the level's line by itself.
-bool Search::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
-                       Control available) {
+bool Flows::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
+                      Control available) {
   const JobRecord& job = store_.job(slot);
   if (store_.parked(job)) return false;  // lots have an order of their own
   const std::uint32_t q = job.queue.get();
@@ -53,79 +51,8 @@ bool Search::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t sl
       !FlowLine{store_, rings_, ring, &rings, available.ring()}.list(flow))
     return false;
   if ((store_.queue(q).flags.load() & kAcross) != 0) [[unlikely]]
-    TenantTurns{*this, store_}.list(q, tenant);
+    TenantLine{rings_, store_}.list(q, tenant);
   return true;
-}
-
-// ---- out of the line ----------------------------------------------------------------------------
-
-/// The first job of the flow to which the hint at the head of a level leads. False when there is
-/// none, and the head has moved or is about to.
-bool Search::first_of_flow(shm::RingSet& rings, unsigned number, std::uint32_t q,
-                           const shm::Peeked& head, std::uint32_t& left, Live& live) {
-  FlowControl found(0);
-  const FlowLine line{store_, rings_, shm::Rings::find(rings, number), &rings, number};
-  const std::uint32_t flow = line.led_to(head, found);
-  return flow != kNoIndex && first_in_flow(line, flow, found, &head, q, left, live);
-}
-
-/// `head` is null when the flow need not stand at the head of the level: then its hint there, once
-/// the flow has ended, is left to the lanes that meet it.
-bool Search::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl found,
-                           const shm::Peeked* head, std::uint32_t q, std::uint32_t& left,
-                           Live& live) {
-  FlowRecord& flow = store_.flows[at];
-  const std::uint32_t own = flow.ring.load() - 1;
-  for (; left > 1; --left) {  // the last one is the caller's to count
-    const shm::Peeked first = rings_.peek(own);
-    if (first.empty()) {
-      line.end(flow, found, head, [&] { return rings_.peek(own).empty(); });
-      return false;
-    }
-    const Hint job_hint = first.hint();
-    if (job_hint.index() >= store_.slots()) {
-      shm::Rings::retire(first);
-      continue;
-    }
-    JobRecord& job = store_.job(job_hint.index());
-    const Control control(job.control.load());
-    live.available_at = job.available_at.get();
-    if (control.state() != kSlotAvailable || control.tag() != job_hint.tag()) {
-      shm::Rings::retire(first);
-      continue;
-    }
-    if (control.ring() != line.number || job.queue.get() != q ||
-        &store_.rings_of(job) != line.set) {
-      // It came while the flow was given to another tenant.
-      shm::RingSet& its = store_.rings_of(job);
-      if (!push_hint(its, rings_.ensure(its, control.ring()), job_hint.index(), control))
-        announce_lost_hint();
-      shm::Rings::retire(first);
-      continue;
-    }
-    if (job.control.load() != control.word) continue;
-    live.head = first;
-    live.job = &job;
-    live.first = first.value;
-    live.number = line.number;
-    live.flow = at;
-    return true;
-  }
-  return false;
-}
-
-/// After a job of the flow has been taken, which may stand at the head of its level.
-[[gnu::noinline]] void Search::end_turn(QueueRecord& queue, const Look& look,
-                                        std::uint64_t tenant) {
-  shm::RingSet& rings = store_.rings_of(*look.job);
-  const std::uint32_t own = store_.flows[look.flow].ring.load() - 1;
-  const std::uint32_t ring = shm::Rings::find(rings, look.number);
-  if (own == kNoIndex || ring == kNoIndex) return;
-  const std::uint64_t weight = tenant_weight(store_, queue, tenant);
-  FlowLine{store_, rings_, ring, &rings, look.number}.end_turn(
-      look.flow, weight, [&] { return rings_.peek(own).empty(); });
-  if (look.tenant_turn != kNoIndex) [[unlikely]]
-    TenantTurns{*this, store_}.end(queue, look.tenant_turn, weight);
 }
 
 // ---- settings -----------------------------------------------------------------------------------
@@ -133,7 +60,7 @@ bool Search::first_in_flow(const FlowLine& line, std::uint32_t at, FlowControl f
 /// On: from now on jobs join flows, and those that wait are brought into theirs, by the first to
 /// meet them. Off: from now on jobs stand in line by themselves, and so do those that wait. A
 /// death in between leaves some of the backlog in flows: it is served by turns.
-void Search::set_fairness(std::uint32_t q, Fairness fairness) {
+void Flows::set_fairness(std::uint32_t q, Fairness fairness) {
   QueueRecord& queue = store_.queue(q);
   queue.fairness.store(fairness.word, Point::kSetChanged);
   set_flags(queue, kFair | kAcross,
@@ -146,10 +73,10 @@ void Search::set_fairness(std::uint32_t q, Fairness fairness) {
   bell_.wake_all(queue);
 }
 
-void Search::gather_tenants(std::uint32_t q) { TenantTurns{*this, store_}.gather(q); }
+void Flows::gather_tenants(std::uint32_t q) { TenantLine{rings_, store_}.gather(q); }
 
 /// Brings the jobs at the head of each line into their flows, up to the first flow.
-void Search::gather_flows(std::uint32_t q) {
+void Flows::gather_flows(std::uint32_t q) {
   for (const QueuePart& part : all_parts(store_)) {
     if (part.queue != q) continue;
     for (unsigned number = 1; number < shm::kRingsPerSet; number += 2) {
@@ -168,12 +95,11 @@ void Search::gather_flows(std::uint32_t q) {
   }
 }
 
-/// 1. Announces the end of every flow that has a job of the queue; 2. gives each of its jobs a
-///    place of its own, in the order
-/// in which they came, also one of another queue, which came while the flow was given to another
-/// tenant; 3. the flows are idle, but for those that got a job meanwhile, or from which one was
-/// taken: again, for these. What stays in line after all is served by turns.
-void Search::dissolve_flows(std::uint32_t q) {
+/// 1. Announces the end of every flow that has a job of the queue; 2. gives each of its jobs a place
+/// of its own, in the order in which they came, also one of another queue, which came while the flow
+/// was given to another tenant; 3. the flows are idle, but for those that got a job meanwhile, or
+/// from which one was taken: again, for these. What stays in line after all is served by turns.
+void Flows::dissolve_flows(std::uint32_t q) {
   struct Waiting {
     unsigned number;
     std::uint64_t available_at;

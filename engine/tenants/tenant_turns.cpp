@@ -15,43 +15,11 @@ namespace {
 /// The place of a job in the order: the smallest goes first.
 using Standing = std::tuple<std::int64_t, std::uint64_t, std::int64_t>;
 
-std::uint64_t key_of_turn(std::uint32_t queue, std::uint64_t tenant) {
-  return mix_key(place_of_flows(queue, 0, kNoLevel), tenant);
-}
-
 }  // namespace
-
-FlowLine TenantTurns::line(const QueueRecord& queue) const {
-  return {store, search.rings_, queue.tenants_ring.load() - 1};  // PAIR ring-name
-}
-
-void TenantTurns::list(std::uint32_t q, std::uint64_t tenant) {
-  const std::uint64_t key = key_of_turn(q, tenant);
-  const std::uint32_t ring = search.rings_.ensure_unindexed(store.queue(q).tenants_ring);
-  for (unsigned look = 0; ring != kNoIndex && look < kPatience; ++look) {
-    const std::uint32_t at = take_flow(store, key);
-    if (at == kNoIndex) return;
-    FlowRecord& turn = store.flows[at];
-    if (turn.tenant.load() != tenant) turn.tenant.store(tenant, Point::kFlowTaken);
-    if (!FlowLine{store, search.rings_, ring}.list(at)) return;
-    // Else another tenant has been given the flow before it was in line.
-    if (turn.key.load_seq_cst() == key && turn.tenant.load() == tenant) return;
-  }
-}
-
-void TenantTurns::gather(std::uint32_t q) {
-  each_flow(store, [&](std::uint32_t at, std::uint32_t ring) {
-    if (!FlowControl(store.flows[at].control.load()).in_line()) return;
-    const shm::Peeked first = search.rings_.peek(ring);
-    if (first.empty() || first.hint().index() >= store.slots()) return;
-    const JobRecord& job = store.job(first.hint().index());
-    if (job.queue.get() == q) list(q, job.tenant.get());
-  });
-}
 
 bool TenantTurns::look(QueueRecord& queue, Search::Look& look, std::uint32_t& left,
                        Search::Live& best) {
-  const FlowLine tenants = line(queue);
+  const FlowLine tenants = TenantLine{search.rings_, store}.of(queue);
   const std::uint32_t q = store.number_of(queue);
   for (; tenants.ring != kNoIndex && left > 1; --left) {
     const shm::Peeked head = search.rings_.peek(tenants.ring);
@@ -157,7 +125,7 @@ bool TenantTurns::has_none(QueueRecord& queue, std::uint64_t tenant) const {
 
 /// One that has no job left is taken out by the next look.
 void TenantTurns::end(QueueRecord& queue, std::uint32_t turn, std::uint64_t weight) {
-  const FlowLine tenants = line(queue);
+  const FlowLine tenants = TenantLine{search.rings_, store}.of(queue);
   if (tenants.ring != kNoIndex) tenants.end_turn(turn, weight, [] { return false; });
 }
 

@@ -3,7 +3,7 @@
 
 #include "engine/fetch/look.hpp"
 #include "engine/fetch/search.hpp"
-#include "engine/tenants/flow_line.hpp"
+#include "engine/tenants/tenant_line.hpp"
 
 // Tenants that share a queue across its levels: the tenant that has the turn gives the best of its
 // jobs, and a level counts among the jobs of one tenant only. Beside the flows of their levels
@@ -18,17 +18,12 @@ struct TenantTurns {
   Search& search;
   Store& store;
 
-  /// After a job of the tenant has come into a flow.
-  void list(std::uint32_t queue, std::uint64_t tenant);
   /// The best job of the tenant whose turn it is. False when no tenant has a turn.
   bool look(QueueRecord& queue, Search::Look& look, std::uint32_t& left, Search::Live& best);
   /// After that job has been taken.
   void end(QueueRecord& queue, std::uint32_t turn, std::uint64_t weight);
-  /// Puts every tenant that has jobs in flows in line.
-  void gather(std::uint32_t queue);
 
  private:
-  FlowLine line(const QueueRecord& queue) const;
   bool best_of(QueueRecord& queue, std::uint64_t tenant, Search::Look& look, std::uint32_t& left,
                Search::Live& best);
   bool first_at(QueueRecord& queue, std::uint64_t tenant, const Search::Look::Seen& part,

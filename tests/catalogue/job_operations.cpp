@@ -3,6 +3,7 @@
 
 #include "engine/tables/hint_lives.hpp"
 #include "engine/tables/job_look.hpp"
+#include "shm/ring_splice.hpp"
 #include "tests/catalogue/operations.hpp"
 
 namespace ojs_shm::test {
@@ -29,7 +30,7 @@ void leave_no_chunk(Hands& hands) {
     must(worker.ack(hands.job));
   }
   for (int i = 0; i < 14; ++i) hands.put(9);
-  while (hands.handle->actor().rings().take_chunk() != shm::kNoIndex) {}
+  while (hands.handle->actor().rings().chunks().take() != shm::kNoIndex) {}
 }
 
 }  // namespace
@@ -459,8 +460,8 @@ std::vector<Operation> job_operations() {
        [](Hands& h) {
          engine::QueueRecord& queue = h.handle->store().queue(0);
          const std::uint32_t ring = shm::Rings::find(queue.rings, engine::normal_ring(9));
-         shm::Rings::Stretch stretch;
-         h.handle->actor().rings().splice(ring, engine::any_lives, stretch);
+         shm::Stretch stretch;
+         shm::splice(h.handle->actor().rings(), ring, engine::any_lives, stretch);
          if (stretch.freed < 3) throw std::runtime_error("nothing packed");
        }},
       {"finish_another",

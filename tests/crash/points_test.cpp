@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "engine/tables/hint_lives.hpp"
+#include "shm/ring_splice.hpp"
 #include "tests/catalogue/operations.hpp"
 #include "tests/crash/scene.hpp"
 #include "tests/support/process.hpp"
@@ -166,9 +167,9 @@ Operation pack_rings_overtaken() {
             overtaking = &h;
             shm::thread_hook = overtake;
             engine::Actor& actor = h.handle->actor();
-            actor.rings().splice(
-                shm::Rings::find(h.handle->store().queue(0).rings, engine::normal_ring(9)),
-                engine::any_lives);
+            shm::splice(actor.rings(),
+                        shm::Rings::find(h.handle->store().queue(0).rings, engine::normal_ring(9)),
+                        engine::any_lives);
             if (!actor.rings().has_leaks()) throw std::runtime_error("head was not near");
             actor.collect_leaks();
             shm::thread_hook = nullptr;

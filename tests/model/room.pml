@@ -4,7 +4,7 @@
 // // sleeps for ever here but when it rests: until the clock, at any later step, says that its rest is over. Where a store may
 // be seen late, the code looks again ten times in a second, and that is not in it.
 //   waiter   RoomWait::look, wait; Actor::await_room, admit, may_pass, rest_in_line, leave_room
-//   remover  StraightWay::take, room_made, call_next, may_rest       passer   Actor::admit without patience
+//   remover  StraightFetch::take, room_made, call_next, may_rest       passer   Actor::admit without patience
 //   repair   Repairer::repair: drop_tickets, call_next
 //
 // Proved: nobody is let in while one who came before his call still waits; the bound is kept; and when nothing moves any

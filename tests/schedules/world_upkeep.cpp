@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/tables/hint_lives.hpp"
+#include "shm/ring_splice.hpp"
 #include "tests/schedules/world.hpp"
 
 namespace ojs_shm::test {
@@ -21,7 +22,7 @@ void World::pack(std::uint32_t self) {
   for (const shm::RingSet* set : ring_sets())
     for (unsigned number = 0; number < 8; ++number)
       if (const std::uint32_t ring = shm::Rings::find(*set, number); ring != shm::kNoIndex)
-        actor(self).rings().splice(ring, engine::any_lives);
+        shm::splice(actor(self).rings(), ring, engine::any_lives);
   if (actor(self).rings().has_leaks()) actor(self).collect_leaks();
 }
 

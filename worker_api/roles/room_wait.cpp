@@ -10,7 +10,7 @@ namespace ojs_shm::internal {
 using engine::Outcome;
 
 namespace {
-constexpr std::uint64_t kSoonMs = 1, kLookMs = 100;  ///< see engine/bounds/room.cpp
+constexpr std::uint64_t kSoonMs = 1, kLookMs = 100;  ///< see engine/bounds/waiting_line.cpp
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(1);
 }  // namespace
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings of hints, by one lane and by two that take turns: order, emptiness, batches, packing, and
-// what a dead lane leaves.
-#include "shm/ring.hpp"
+// Rings of hints, by one lane and by two that take turns: order, emptiness, packing, and what a
+// dead lane leaves.
+#include "shm/batches.hpp"
+#include "shm/ring_splice.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 namespace ojs_shm::test {
 namespace {
 
+using shm::Batches;
 using shm::Hint;
 using shm::kNoIndex;
 using shm::Peeked;
@@ -139,26 +141,12 @@ TEST_F(RingOfHints, gives_a_hint_to_one_of_two_who_saw_it) {
   EXPECT_EQ(pop(other), 2U);
 }
 
-TEST_F(RingOfHints, keeps_batches_as_one_hint_and_gives_each_away_once) {
-  const std::uint32_t finished = rings_.make_unindexed();
-  const std::uint32_t batch = rings_.open_batch();
-  ASSERT_NE(batch, kNoIndex);
-  for (unsigned i = 0; i < 3; ++i) Rings::batch_put(segment_->chunk(batch), i, Hint(100 + i, 9));
-  ASSERT_TRUE(rings_.close_batch(batch, finished));
-  Rings other(*segment_, 1);
-  EXPECT_EQ(other.take_batch(finished), batch);
-  EXPECT_EQ(rings_.take_batch(finished), kNoIndex);
-  for (unsigned i = 0; i < 3; ++i)
-    EXPECT_EQ(Hint(segment_->chunk(batch).cell[i].load()).index(), 100 + i);
-  other.drop_batch(batch);
-}
-
 bool is_odd(const shm::Segment&, Hint hint) { return hint.index() % 2 != 0; }
 
 TEST_F(RingOfHints, packs_what_is_alive_and_keeps_its_order) {
   for (std::uint32_t i = 0; i < 200; ++i) ASSERT_TRUE(push(i));
-  ASSERT_TRUE(rings_.has_middle(ring_));
-  EXPECT_GT(rings_.splice(ring_, &is_odd), 3U);
+  ASSERT_TRUE(has_middle(*segment_, ring_));
+  EXPECT_GT(splice(rings_, ring_, &is_odd), 3U);
   std::vector<std::uint32_t> odd;
   for (std::uint32_t i = pop(); i != kNoIndex; i = pop())
     if (i % 2 != 0) odd.push_back(i);
@@ -178,15 +166,15 @@ TEST_F(RingOfHints, of_a_lane_that_died_is_settled_by_its_repair) {
   const std::uint32_t before = free_chunks();
   {
     Rings dead(*segment_, 2);  // keeps a spare chunk and a batch, and gives nothing back
-    ASSERT_NE(dead.take_chunk(), kNoIndex);
-    ASSERT_NE(dead.open_batch(), kNoIndex);
+    ASSERT_NE(dead.chunks().take(), kNoIndex);
+    ASSERT_NE(Batches(dead).open(), kNoIndex);
   }
   EXPECT_LT(free_chunks(), before);
   const std::uint32_t finished = rings_.make_unindexed();
   const std::uint32_t with_ring = free_chunks();
   Rings repair(*segment_, 2);
   repair.repair({&segment_.set(0), &segment_.set(1)}, {finished}, finished);
-  repair.release();
+  repair.chunks().release();
   EXPECT_GT(free_chunks(), with_ring);
   ASSERT_TRUE(push(1));
   EXPECT_EQ(pop(), 1U);

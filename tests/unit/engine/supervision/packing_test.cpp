@@ -8,6 +8,7 @@
 #include <functional>
 #include <utility>
 
+#include "shm/ring_splice.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -84,11 +85,11 @@ TEST(Packing, a_look_that_leaves_more_behind_than_it_may_ends) {
   const std::uint32_t ring = shm::Rings::find(s.store().rings_of(0, 0), engine::normal_ring(4));
   ASSERT_TRUE(s.producer.cancel(behind).ok());
   put_and_cancel(s, static_cast<int>(shm::kCellsPerChunk) - 1);
-  EXPECT_EQ(rings.splice(ring, engine::any_lives), 0U);
+  EXPECT_EQ(shm::splice(rings, ring, engine::any_lives), 0U);
   put_and_cancel(s, static_cast<int>(3 * shm::kCellsPerChunk));
-  shm::Rings::Stretch stretch;
+  shm::Stretch stretch;
   stretch.most = 1;
-  rings.splice(ring, engine::any_lives, stretch);
+  shm::splice(rings, ring, engine::any_lives, stretch);
   EXPECT_EQ(stretch.freed, 2U);
   EXPECT_EQ(stretch.most, 0U);
 }
@@ -103,8 +104,8 @@ TEST(Packing, dead_hints_in_a_last_chunk_yield_none_and_a_batch_does) {
   engine::each_ring_of_hints(
       s.store(), [&](std::uint32_t ring, shm::StillLive) { rings_of_hints.push_back(ring); });
   for (const std::uint32_t ring : rings_of_hints)
-    EXPECT_EQ(rings.splice(ring, engine::any_lives), 0U);
-  while (rings.take_chunk() != shm::kNoIndex) {}
+    EXPECT_EQ(shm::splice(rings, ring, engine::any_lives), 0U);
+  while (rings.chunks().take() != shm::kNoIndex) {}
   s.put(5);  // of another level: it needs a ring and a chunk
   EXPECT_LT(s.observer.list({}).size(), shm::kCellsPerChunk) << "whose chunk was it?";
 }
@@ -145,7 +146,7 @@ TEST(Packing, what_a_moving_head_leaves_to_a_push_that_packs_is_collected) {
   s.put(4);
   put_and_cancel(s, 300);
   for (int i = 0; i < 20; ++i) s.put(4);
-  while (s.actor().rings().take_chunk() != shm::kNoIndex) {}
+  while (s.actor().rings().chunks().take() != shm::kNoIndex) {}
   overtake(s, [&s] { s.put(5); });
   EXPECT_EQ(s.findings(), "");
 }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/tenants/tenant_line.hpp"
+
+#include "engine/tables/ring_look.hpp"
+
+namespace ojs_shm::engine {
+
+using shm::Point;
+
+FlowLine TenantLine::of(const QueueRecord& queue) const {
+  return {store, rings, queue.tenants_ring.load() - 1};  // PAIR ring-name
+}
+
+void TenantLine::list(std::uint32_t q, std::uint64_t tenant) {
+  const std::uint64_t key = key_of_turn(q, tenant);
+  const std::uint32_t ring = rings.ensure_unindexed(store.queue(q).tenants_ring);
+  for (unsigned look = 0; ring != kNoIndex && look < kPatience; ++look) {
+    const std::uint32_t at = take_flow(store, key);
+    if (at == kNoIndex) return;
+    FlowRecord& turn = store.flows[at];
+    if (turn.tenant.load() != tenant) turn.tenant.store(tenant, Point::kFlowTaken);
+    if (!FlowLine{store, rings, ring}.list(at)) return;
+    // Else another tenant has been given the flow before it was in line.
+    if (turn.key.load_seq_cst() == key && turn.tenant.load() == tenant) return;
+  }
+}
+
+void TenantLine::gather(std::uint32_t q) {
+  each_flow(store, [&](std::uint32_t at, std::uint32_t ring) {
+    if (!FlowControl(store.flows[at].control.load()).in_line()) return;
+    const shm::Peeked first = rings.peek(ring);
+    if (first.empty() || first.hint().index() >= store.slots()) return;
+    const JobRecord& job = store.job(first.hint().index());
+    if (job.queue.get() == q) list(q, job.tenant.get());
+  });
+}
+
+}  // namespace ojs_shm::engine

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of hints: filled by one lane, and given as one hint to one lane.
+#include "shm/batches.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/shm/bare_segment.hpp"
+
+namespace ojs_shm::test {
+namespace {
+
+using shm::Batches;
+using shm::ChunkControl;
+using shm::Hint;
+using shm::kNoIndex;
+using shm::Rings;
+
+class BatchesOfHints : public testing::Test {
+ protected:
+  /// A batch of this lane with so many hints.
+  std::uint32_t filled(unsigned hints) {
+    const std::uint32_t batch = batches_.open();
+    for (unsigned i = 0; i < hints; ++i) Batches::put(segment_->chunk(batch), i, Hint(100 + i, 9));
+    return batch;
+  }
+  Hint hint_of(std::uint32_t batch) {
+    return {batch, ChunkControl(segment_->chunk(batch).control.load()).incarnation()};
+  }
+
+  BareSegment segment_;
+  Rings rings_{*segment_, 0}, other_rings_{*segment_, 1};
+  Batches batches_{rings_}, others_{other_rings_};
+  std::uint32_t ring_ = rings_.make_unindexed();
+};
+
+TEST_F(BatchesOfHints, stand_as_one_hint_and_are_given_away_once) {
+  const std::uint32_t batch = filled(3);
+  ASSERT_NE(batch, kNoIndex);
+  ASSERT_TRUE(batches_.close(batch, ring_));
+  EXPECT_EQ(others_.take(ring_), batch);
+  EXPECT_EQ(batches_.take(ring_), kNoIndex);
+  for (unsigned i = 0; i < 3; ++i)
+    EXPECT_EQ(Hint(segment_->chunk(batch).cell[i].load()).index(), 100 + i);
+  others_.drop(batch);
+}
+
+TEST_F(BatchesOfHints, are_taken_in_their_order) {
+  const std::uint32_t first = filled(1), second = filled(2);
+  ASSERT_TRUE(batches_.close(first, ring_));
+  ASSERT_TRUE(batches_.close(second, ring_));
+  EXPECT_EQ(batches_.take(ring_), first);
+  EXPECT_EQ(batches_.take(ring_), second);
+}
+
+TEST_F(BatchesOfHints, are_filled_further_unless_a_lane_has_taken_them) {
+  const std::uint32_t batch = filled(2);
+  const Hint hint = hint_of(batch);
+  ASSERT_TRUE(batches_.close(batch, ring_));
+  ASSERT_TRUE(batches_.reopen(hint));
+  EXPECT_EQ(others_.take(ring_), kNoIndex) << "it is in the hands of its lane";
+  Batches::put(segment_->chunk(batch), 2, Hint(102, 9));
+  ASSERT_TRUE(batches_.close(batch, ring_));
+  EXPECT_EQ(others_.take(ring_), batch);
+  EXPECT_FALSE(batches_.reopen(hint));
+}
+
+TEST_F(BatchesOfHints, that_a_dead_lane_was_closing_get_their_hint) {
+  const std::uint32_t batch = filled(1);
+  const Hint hint = hint_of(batch);
+  segment_->lane(0).batch_intent.set(hint.word | 1, shm::Point::kIntentSet);
+  segment_->chunk(batch).control.store(ChunkControl(shm::ChunkState::kBatched, 0, hint.tag()).word,
+                                       shm::Point::kBatchClosed);
+  Rings again(*segment_, 0);
+  Batches(again).repair(ring_);
+  EXPECT_EQ(segment_->lane(0).batch_intent.get(), 0U);
+  EXPECT_EQ(others_.take(ring_), batch);
+}
+
+TEST_F(BatchesOfHints, need_a_chunk_that_is_free) {
+  while (rings_.chunks().take() != kNoIndex) {}
+  EXPECT_EQ(others_.open(), kNoIndex);
+}
+
+}  // namespace
+}  // namespace ojs_shm::test
