@@ -71,7 +71,7 @@ after(async () => {
 const views = () => [
   { path: '', heading: 'Overview', shows: ['mail', 'paused', '5 ever', '1 dead letter', '2 registered workers', 'Jobs a second'] },
   { path: 'queues', heading: 'Queues', shows: ['mail', '31 of 40', 'paused', 'best priority first', '60'] },
-  { path: 'queues/mail', heading: 'Queues: mail', shows: ['Order in force: best priority first', '31 of 40', 'completed'] },
+  { path: 'queues/mail', heading: 'Queues: mail', shows: ['Order in force: best priority first', '31 of 40', 'half of them, at most', 'completed'] },
   { path: 'workers', heading: 'Workers', shows: ['laptop-7', '1 of 2', 'web', '75 %', '25 %', 'broker, supervisor'] },
   { path: 'jobs', heading: 'Jobs', shows: ['report.build', 'image.resize', '1 to 50 of 101', 'available'] },
   { path: `jobs/${failed}`, heading: /^Jobs: /, shows: ['image.resize', '"a.png"', 'exit_1', 'discarded', '1 of 1'] },
@@ -104,6 +104,27 @@ test('dashboard_http_shows_every_view', async () => {
   await page.context().close();
 });
 
+/** The numbers beside a chart, and that one of its lines is drawn in one of these colours. */
+async function draws(page, title, legend, colours) {
+  const chart = page.locator('figure.chart', { has: page.getByRole('heading', { name: title, exact: true }) });
+  await eventually(async () => legend.test((await chart.locator('.legend').innerText()).replace(/\s+/g, ' ')), `${title} says ${legend}`);
+  const drawn = (names) => chart.locator('canvas').evaluate((canvas, wanted) => {
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    return wanted.map((name) => {
+      const probe = document.body.appendChild(document.createElement('span'));
+      probe.style.color = `var(${name})`;
+      const colour = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+      probe.remove();
+      let found = 0;
+      for (let i = 0; i < pixels.length; i += 4)
+        if (pixels[i + 3] > 200 && colour.every((value, n) => Math.abs(value - pixels[i + n]) < 24)) found++;
+      return found;
+    });
+  }, names);
+  // Where lines lie upon each other the last one is seen.
+  await eventually(async () => (await drawn(colours)).some((pixels) => pixels > 10), `${title} is drawn`);
+}
+
 test('dashboard_http_overview_says_and_draws_each_number', async () => {
   const page = await open(segment.url);
   const tile = (name) => page.locator('.tile', { has: page.getByText(name, { exact: true }) }).locator('dd').innerText();
@@ -120,26 +141,21 @@ test('dashboard_http_overview_says_and_draws_each_number', async () => {
     ['Memory in use', /used [1-9][\d.]* %/, ['--violet']],
     ['Deaths and repairs, ever', new RegExp(`deaths 1 repairs ${counters.repairs}`), ['--red', '--green']],
   ];
-  for (const [title, legend, colours] of charts) {
-    const chart = page.locator('figure.chart', { has: page.getByRole('heading', { name: title, exact: true }) });
-    await eventually(async () => legend.test((await chart.locator('.legend').innerText()).replace(/\s+/g, ' ')), `${title} says ${legend}`);
-    const drawn = (names) => chart.locator('canvas').evaluate((canvas, wanted) => {
-      const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-      return wanted.map((name) => {
-        const probe = document.body.appendChild(document.createElement('span'));
-        probe.style.color = `var(${name})`;
-        const colour = getComputedStyle(probe).color.match(/\d+/g).map(Number);
-        probe.remove();
-        let found = 0;
-        for (let i = 0; i < pixels.length; i += 4)
-          if (pixels[i + 3] > 200 && colour.every((value, n) => Math.abs(value - pixels[i + n]) < 24)) found++;
-        return found;
-      });
-    }, names);
-    // Where lines lie upon each other the last one is seen.
-    await eventually(async () => (await drawn(colours)).some((pixels) => pixels > 10), `${title} is drawn`);
-  }
+  for (const [title, legend, colours] of charts) await draws(page, title, legend, colours);
   assert.strictEqual(await page.locator('figure.chart').count(), charts.length);
+  await page.context().close();
+});
+
+test('dashboard_http_draws_what_one_queue_did', async () => {
+  const page = await open(segment.url);
+  await show(page, 'queues/mail', 'Queues: mail');
+  for (const span of ['1 hour', '1 day', '30 days']) {
+    await page.getByRole('combobox', { name: 'Span' }).selectOption(span);
+    await draws(page, 'Jobs a second', /in [\d.]+\/s done [\d.]+\/s retried [\d.]+\/s failed [\d.]+\/s/, ['--blue', '--green', '--red']);
+    await draws(page, 'Depth', /waiting 31 active 1 dead letters 0/, ['--blue', '--green']);
+    await draws(page, 'How long jobs waited', /half of them, at most \d.* 99 %, at most \d/, ['--blue', '--amber']);
+  }
+  assert.deepStrictEqual(page.wrong, []);
   await page.context().close();
 });
 

@@ -24,6 +24,20 @@ export function repaint() {
 
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500].flatMap((n) => [n, n * 1e3, n * 1e6]).sort((a, b) => a - b);
 
+/** Of seconds: the time of day, or the day where they lie more than two days apart. */
+function timesOf(ticks) {
+  const days = ticks[ticks.length - 1] - ticks[0] > 172_800;
+  return ticks.map((tick) => {
+    const at = new Date(tick * 1000);
+    return days ? at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' }) : at.toLocaleTimeString('en-GB');
+  });
+}
+
+/** Around one time alone uPlot would draw years. */
+function fit(plot, { data: [times], from }) {
+  if (times.length === 1) plot.setScale('x', { min: Math.min(from / 1000, times[0] - 30), max: times[0] + 30 });
+}
+
 /** `series` is [{name, key, colour}]; `marks` is [{at, KEY: number}], oldest first; `print` makes a number a text. */
 export function Chart({ title, marks, series, print, from, whole = false, height = 160 }) {
   const box = useRef();
@@ -35,6 +49,8 @@ export function Chart({ title, marks, series, print, from, whole = false, height
   useEffect(() => {
     const make = () => {
       chart.current?.destroy();
+      // One time alone makes no line.
+      const points = (each) => ({ show: (_, __, first, last) => last - first < 2, size: 6, fill: colour(each.colour) });
       const axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
       chart.current = new uPlot(
         {
@@ -47,17 +63,18 @@ export function Chart({ title, marks, series, print, from, whole = false, height
             y: { range: (_, least, most) => [Math.min(0, least), most > 0 ? most * 1.1 : 1] },
           },
           axes: [
-            { ...axis, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString('en-GB')), space: 90, size: 28 },
+            { ...axis, values: (_, ticks) => timesOf(ticks), space: 90, size: 28 },
             { ...axis, size: 76, incrs: whole ? WHOLE : undefined, values: (_, ticks) => ticks.map(print) },
           ],
           series: [
             {},
-            ...series.map((each) => ({ label: each.name, stroke: colour(each.colour), width: 2, points: { show: false } })),
+            ...series.map((each) => ({ label: each.name, stroke: colour(each.colour), width: 2, points: points(each) })),
           ],
         },
         latest.current.data,
         box.current,
       );
+      fit(chart.current, latest.current);
     };
     make();
     charts.add(make);
@@ -76,7 +93,9 @@ export function Chart({ title, marks, series, print, from, whole = false, height
   }, []);
 
   useEffect(() => {
-    chart.current?.setData(latest.current.data);
+    if (!chart.current) return;
+    chart.current.setData(latest.current.data);
+    fit(chart.current, latest.current);
   }, [marks.length && marks[marks.length - 1].at, marks.length, from]);
 
   const last = marks[marks.length - 1];

@@ -110,33 +110,64 @@ export async function enter() {
   });
 }
 
+/** A point of the history as the charts draw it: counters by the second, times in seconds. */
+function markOf(point) {
+  const seconds = point.span_ms / 1000 || 1;
+  return {
+    at: Date.parse(point.timestamp),
+    enqueued: point.enqueued / seconds,
+    dispatched: point.dispatched / seconds,
+    completed: point.processed / seconds,
+    // What the stream's counters call "failed"; in the history that word counts attempts.
+    failed: point.discarded / seconds,
+    retried: point.retried / seconds,
+    depth: point.depth,
+    active: point.active,
+    dead: point.dead,
+    oldest: point.oldest_age_ms / 1000,
+    waitedHalf: point.latency_p50_ms / 1000,
+    waitedMost: point.latency_p99_ms / 1000,
+    memory: point.bytes_used / point.bytes_total,
+    deaths: point.deaths_total,
+    repairs: point.repairs_total,
+  };
+}
+
 async function readHistory(signal) {
   try {
     const history = await call('admin/stats/history?period=5s', { signal });
     recent.length = 0;
-    state.marks = history.data.map((each) => {
-      const seconds = each.span_ms / 1000 || 1;
-      return {
-        at: Date.parse(each.timestamp),
-        enqueued: each.enqueued / seconds,
-        dispatched: each.dispatched / seconds,
-        completed: each.processed / seconds,
-        // What the stream's counters call "failed"; in the history that word counts attempts.
-        failed: each.discarded / seconds,
-        retried: each.retried / seconds,
-        depth: each.depth,
-        active: each.active,
-        dead: each.dead,
-        oldest: each.oldest_age_ms / 1000,
-        memory: each.bytes_used / each.bytes_total,
-        deaths: each.deaths_total,
-        repairs: each.repairs_total,
-      };
-    });
+    state.marks = history.data.map(markOf);
     changed();
   } catch {
     // The charts begin now.
   }
+}
+
+/** What one queue did, oldest first, by periods of "5s", "1m" or "1h"; asked for again every five seconds. */
+export function usePast(queue, period) {
+  const path = `admin/stats/history?queue=${encodeURIComponent(queue)}&period=${period}`;
+  const [past, setPast] = useState({ path: '', marks: [], problem: null });
+  useEffect(() => {
+    const gone = new AbortController();
+    const { signal } = gone;
+    let timer;
+    const ask = async () => {
+      try {
+        const history = await call(path, { signal });
+        setPast({ path, marks: history.data.map(markOf), problem: null });
+      } catch (problem) {
+        if (!signal.aborted) setPast((old) => ({ path, marks: old.path === path ? old.marks : [], problem }));
+      }
+      if (!signal.aborted) timer = setTimeout(ask, 5_000);
+    };
+    ask();
+    return () => {
+      gone.abort();
+      clearTimeout(timer);
+    };
+  }, [path]);
+  return past.path === path ? past : { path, marks: [], problem: null, waiting: true };
 }
 
 const sum = (list, pick) => list.reduce((total, each) => total + pick(each), 0);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from 'preact/hooks';
 import { call, part } from '../api.js';
+import { Chart } from '../chart.js';
 import { html } from '../html.js';
 import { ask, Bar, Json, Pending, QueueLink, StateBadge, Table, Tile } from '../parts.js';
-import { act, may, rateOf, useAnswer, useStore } from '../store.js';
+import { act, may, now, rateOf, useAnswer, usePast, useStore } from '../store.js';
 import { bytes, duration, number, percent, priority, rate } from '../words.js';
 
 const change = (name, verb) => () => call(`admin/queues/${part(name)}/${verb}`, { method: 'POST' });
@@ -109,6 +110,50 @@ export function levelsOf(queue, convention) {
   return convention === 'ojs' ? levels : levels.reverse();
 }
 
+const PERIODS = {
+  '1 hour': { period: '5s', span: 3_600_000 },
+  '1 day': { period: '1m', span: 86_400_000 },
+  '30 days': { period: '1h', span: 2_592_000_000 },
+};
+
+/** What a queue did until now, as its gateway saw it. */
+function Past({ queue }) {
+  const [chosen, setChosen] = useState('1 hour');
+  const { period, span } = PERIODS[chosen];
+  const past = usePast(queue, period);
+  const { marks, problem } = past;
+  const end = Date.parse(now());
+  const from = Math.max(end - span, Math.min(marks[0]?.at ?? end, end - 60_000));
+  const draw = (title, print, series, whole = false) =>
+    html`<${Chart} key=${`${title} ${chosen}`} title=${title} marks=${marks} from=${from} print=${print} whole=${whole} series=${series} />`;
+  return html`<section aria-labelledby="time">
+    <div class="head"><h2 id="time">Over time</h2>
+      <label>Span <select value=${chosen} onChange=${(event) => setChosen(event.target.value)}>
+        ${Object.keys(PERIODS).map((each) => html`<option>${each}</option>`)}
+      </select></label>
+    </div>
+    ${problem && html`<p class="quiet">${problem.message}</p>`}
+    ${!past.waiting && !problem && marks.length === 0 && html`<p class="quiet">Nothing was seen of it yet.</p>`}
+    ${marks.length > 0 && html`<div class="charts">
+      ${draw('Jobs a second', rate, [
+        { name: 'in', key: 'enqueued', colour: '--blue' },
+        { name: 'done', key: 'completed', colour: '--green' },
+        { name: 'retried', key: 'retried', colour: '--amber' },
+        { name: 'failed', key: 'failed', colour: '--red' },
+      ])}
+      ${draw('Depth', (n) => number(Math.round(n)), [
+        { name: 'waiting', key: 'depth', colour: '--blue' },
+        { name: 'active', key: 'active', colour: '--green' },
+        { name: 'dead letters', key: 'dead', colour: '--red' },
+      ], true)}
+      ${draw('How long jobs waited', (s) => duration(s * 1000), [
+        { name: 'half of them, at most', key: 'waitedHalf', colour: '--blue' },
+        { name: '99 %, at most', key: 'waitedMost', colour: '--amber' },
+      ])}
+    </div>`}
+  </section>`;
+}
+
 const STATES = ['available', 'active', 'scheduled', 'retryable', 'pending', 'completed', 'cancelled', 'discarded'];
 
 export function Queue({ name }) {
@@ -138,6 +183,7 @@ export function Queue({ name }) {
       <${Tile} name="waited, last minute" value=${queue.wait.count ? duration(queue.wait.p50_ms) : '–'} note=${queue.wait.count ? `1 % longer than ${duration(queue.wait.p99_ms)}` : ''} />
       <${Tile} name="ran, last minute" value=${queue.run.count ? duration(queue.run.p50_ms) : '–'} note=${queue.run.count ? `1 % longer than ${duration(queue.run.p99_ms)}` : ''} />
     </dl>
+    <${Past} queue=${name} />
     <${Table} caption="Jobs now in the segment, by state" rows=${STATES} id=${(state) => state} columns=${[
       { head: 'State', cell: (state) => html`<${StateBadge} state=${state} />` },
       { head: 'Jobs', right: true, cell: (state) => html`<a href=${jobs(state)} aria-label=${`${number(queue.by_state[state])} ${state} jobs`}>${number(queue.by_state[state])}</a>` },
