@@ -48,16 +48,18 @@ bool Batches::seize(Hint batch) {
 
 /// A doubled hint is harmless; without a chunk for the hint the batch goes, and a scan finds its
 /// slots.
-void Batches::repair(std::uint32_t ring) {
+void Batches::repair(std::uint32_t ring, std::span<const std::uint32_t> kept) {
   Lane& lane = chunks_.segment().lane(chunks_.lane());
-  const std::uint64_t word = lane.batch_intent.get();
-  if (word == 0) return;
-  const Hint batch(word & ~7ULL);
-  const ChunkControl batched(ChunkState::kBatched, 0, batch.tag());
-  if (chunks_.segment().chunk(batch.index()).control.load() == batched.word &&
-      !rings_.push(ring, batch, nullptr, 0))
-    chunks_.settle(batch.index(), batched, false);
-  lane.batch_intent.set(0, Point::kIntentCleared);
+  if (const std::uint64_t word = lane.batch_intent.get(); word != 0) {
+    const Hint batch(word & ~7ULL);
+    const ChunkControl batched(ChunkState::kBatched, 0, batch.tag());
+    if (chunks_.segment().chunk(batch.index()).control.load() == batched.word &&
+        !rings_.push(ring, batch, nullptr, 0))
+      chunks_.settle(batch.index(), batched, false);
+    lane.batch_intent.set(0, Point::kIntentCleared);
+  }
+  for (const std::uint32_t batch : kept)
+    if (!close(batch, ring)) drop(batch);
 }
 
 }  // namespace ojs_shm::shm

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "shm/ring.hpp"
 
@@ -27,8 +28,9 @@ class Batches {
   /// The oldest batch of `ring`, now owned by this lane, or kNoIndex.
   std::uint32_t take(std::uint32_t ring);
   void drop(std::uint32_t batch) { chunks_.keep_or_free(batch); }
-  /// Ends what a former life of this lane left of the batch that it was closing.
-  void repair(std::uint32_t ring);
+  /// Brings what a former life of this lane left into the ring where it belongs: the batch that it
+  /// was closing, and those that it kept, as Rings::repair() has found them.
+  void repair(std::uint32_t ring, std::span<const std::uint32_t> kept);
 
  private:
   bool seize(Hint batch);

@@ -67,8 +67,8 @@ struct ChunkControl {
   constexpr std::uint64_t incarnation() const { return Field<0, 36>::get(word); }
 };
 
-/// The chunks of one lane: it takes them from those that are free, keeps a few, and gives them back.
-/// One thread.
+/// The chunks of one lane: it takes them from those that are free, keeps a few, and gives them
+/// back. One thread.
 class Chunks {
  public:
   Chunks(Segment& segment, std::uint32_t lane)
@@ -76,7 +76,7 @@ class Chunks {
         lane_(lane),
         hints_(segment.chunk_map(), segment.geometry().chunks, lane) {}
 
-  /// A chunk owned by this lane, its cells still those of its last life; kNoIndex when none is free.
+  /// A chunk owned by this lane, its cells still those of its last life; kNoIndex: none is free.
   std::uint32_t take();
   /// Ends the life of a chunk that this lane owns: kept for the next take(), or given to everyone.
   void keep_or_free(std::uint32_t chunk);

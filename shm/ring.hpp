@@ -162,6 +162,7 @@ class Rings {
   }
   /// Moves head past the dead hints at the front, `most` of them. Returns how many chunks it left.
   std::uint32_t reap(std::uint32_t ring, StillLive live, std::uint32_t most);
+
   // The index of a set. I1: a ring with a published live hint has its bit set; so a clear bit
   // proves emptiness.
   static void open(RingSet& set, unsigned number);
@@ -169,10 +170,10 @@ class Rings {
   static void close(RingSet& set, unsigned number, const Word& cell, std::uint64_t empty);
 
   /// Settles each chunk and ring that a former life of this lane left; before anything else is done
-  /// under its name. `sets` are all ring sets, `roots` all unindexed rings; `batches` is where its
-  /// batches belong.
-  void repair(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots,
-              std::uint32_t batches);
+  /// under its name. `sets` are all ring sets, `roots` all unindexed rings. Returns the batches that
+  /// it kept, for Batches::repair().
+  std::vector<std::uint32_t> repair(const std::vector<RingSet*>& sets,
+                                    const std::vector<std::uint32_t>& roots);
 
   /// Visits every cell from head to tail without changing anything; stops early when it meets a
   /// recycled chunk.
@@ -216,6 +217,7 @@ class Rings {
   bool link(RingEnds& ring, Place tail, Hint hint, RingSet* set, unsigned number,
             std::uint32_t& fresh);
   void leave_chunk(RingEnds& ring, Place head, Hint next);
+
   Segment& segment_;
   Chunks chunks_;
   std::uint32_t next_ring_ = 0;  ///< where the search for an unused one goes on

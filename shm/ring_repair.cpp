@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <optional>
-#include <utility>
 
-#include "shm/batches.hpp"
 #include "shm/chunk_copy.hpp"
 
 // The rare work on rings: walks, and what the dead left behind.
@@ -78,8 +75,8 @@ void Rings::walk(const Segment& segment, std::uint32_t ring,
   }
 }
 
-void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uint32_t>& roots,
-                   std::uint32_t batches) {
+std::vector<std::uint32_t> Rings::repair(const std::vector<RingSet*>& sets,
+                                         const std::vector<std::uint32_t>& roots) {
   const std::vector<std::uint32_t> rings = all_rings(sets, roots);
   std::optional<Reachable> known;  // most deaths need no walk
   auto reachable = [&](std::uint32_t chunk, std::uint64_t incarnation) {
@@ -123,11 +120,7 @@ void Rings::repair(const std::vector<RingSet*>& sets, const std::vector<std::uin
       chunks_.settle(i, found, reachable(i, found.incarnation()));
     if (found.state() == ChunkState::kBatch) own_batches.push_back(i);
   }
-  // 4. The batch that it was closing, and those that it kept.
-  Batches all(*this);
-  all.repair(batches);
-  for (const std::uint32_t batch : own_batches)
-    if (!all.close(batch, batches)) all.drop(batch);
+  return own_batches;
 }
 
 std::uint32_t Rings::collect_leaks(std::vector<std::uint64_t> linked,

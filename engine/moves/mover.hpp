@@ -20,8 +20,6 @@ namespace ojs_shm::engine {
 class Mover : protected Places {
  protected:
   Mover(Store& store, std::uint32_t lane);
-  Mover(const Mover&) = delete;
-  Mover& operator=(const Mover&) = delete;
   ~Mover() = default;
 
   // ---- holding

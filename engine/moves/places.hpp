@@ -19,6 +19,8 @@ class Places : protected TenantAccounts {
         rings_(segment_, lane),
         bell_(store_),
         slots_(store_, rings_, lane) {}
+  Places(const Places&) = delete;
+  Places& operator=(const Places&) = delete;
   ~Places() = default;
 
   /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else

@@ -67,7 +67,8 @@ enum class EventKind : std::uint8_t {
   kBulkCancel,
   kBulkRetry,
   kBulkDelete,
-  kRateLimitAdjusted,  ///< a job's report closed its limit. value: the limit's key, tag: until, Unix ms
+  /// a job's report closed its limit. value: the limit's key, tag: until, Unix ms
+  kRateLimitAdjusted,
   /// its enqueue_ttl is over. value: the limit in s << 32 | how long since it was created, in s
   kJobTtlExpired,
   kJobTotalTimeout,    ///< the same of its total_timeout

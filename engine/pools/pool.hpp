@@ -33,8 +33,8 @@ constexpr unsigned kPoolQueues = 128;  ///< of one pool
 constexpr unsigned kPoolTurns = 512;   ///< of a cycle
 
 /// 63 in use  62 bank  61 isolated  60 prevents starvation  59..58 strategy  57..50 queues
-/// 49..40 turns of the cycle  39..16 dispatches in which each queue has one turn that is reserved
-/// for it  15..0 version
+/// 49..40 turns of the cycle
+/// 39..16 dispatches in which each queue has one turn that is reserved for it  15..0 version
 struct PoolSetup {
   std::uint64_t word = 0;
   using Used = shm::Field<63, 1>;

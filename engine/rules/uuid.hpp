@@ -35,9 +35,10 @@ inline constexpr unsigned kIdSlotBits = 24;
 
 /// What an id made here says about itself.
 ///
-///     hi  63         16 15 12 11         0   lo  63 62 61      56 55                             0
+///     hi  63         16 15 12 11         0   lo  63 62 61      56 55                         0
 ///        | unix_ms 48   | 7   | seq 17..6 |      | 10  | seq 5..0 | (slot, generation) ^ salt |
 ///
+/// The slot has 24 bits, the generation 32.
 /// The salt hides from clients how many slots there are and how often they turn over; it is the
 /// segment's own.
 struct IdParts {

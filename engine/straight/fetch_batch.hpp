@@ -7,9 +7,8 @@
 
 // Fetches of several plain jobs of one queue, under one intent:
 //
-//   look, look again | intent | each slot available -> claimed | heads | each record | tallies
-//   | commit
-//   | each slot -> active
+//   look, look again | intent | each slot available -> claimed | heads | each record
+//   | tallies | commit | each slot -> active
 //
 // All are the best that waited at one instant, between the two looks. A death before the commit
 // gives them back as if they had not been fetched; after it, the repair makes those active that are

@@ -17,6 +17,7 @@
 
 namespace ojs_shm::engine {
 
+/// New jobs, alone and many at a time.
 class StraightEnqueue : protected Filler {
  protected:
   StraightEnqueue(Store& store, std::uint32_t lane) : Filler(store, lane) {
@@ -88,6 +89,7 @@ class StraightEnqueue : protected Filler {
                     std::uint64_t size);
 };
 
+/// Fetches, alone and many at a time, and how a claimed job begins.
 class StraightFetch : protected StraightEnqueue {
  protected:
   StraightFetch(Store& store, std::uint32_t lane) : StraightEnqueue(store, lane) {}
@@ -125,6 +127,7 @@ class StraightFetch : protected StraightEnqueue {
                    std::string& body) const;
 };
 
+/// Acknowledgements, alone and many at a time.
 class StraightAck : protected StraightFetch {
  protected:
   StraightAck(Store& store, std::uint32_t lane) : StraightFetch(store, lane) {}

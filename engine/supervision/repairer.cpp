@@ -314,7 +314,8 @@ std::uint32_t Repairer::repair(const Held& held) {
   wait_with_limits();
   // 1. Its chunks, rings, batches and events: what follows uses the same words for its own.
   tellings_.close_left();
-  rings_.repair(ring_sets(store_), root_rings(store_), store_.header().finished_ring);
+  const auto kept = rings_.repair(ring_sets(store_), root_rings(store_));
+  shm::Batches(rings_).repair(store_.header().finished_ring, kept);
   // 2. The operation it was in.
   std::uint32_t mended = end_intent(held);
   leave_account_seat();

@@ -113,7 +113,7 @@ struct Policy {
 constexpr std::uint32_t kServiceLanes = 8;
 
 /// signals: 14..0 progress in 1/10,000 plus one (0: none)  15 has times of its own
-/// 16 a process waits for its end  19..17 what its annex has  21..20 a rival  others: ReportWord
+/// 16 a process waits for its end  19..17, 21..20 annex.hpp  31..22, 63..32 ReportWord
 constexpr std::uint64_t kProgressMask = 0x7FFF, kWaited = 1ULL << 16;
 /// The place in its batch, kept in the unused half of `signals` until the job is published.
 constexpr unsigned kPlaceShift = 32;
@@ -313,8 +313,8 @@ struct alignas(128) QueueRecord {
   Half part[kParts];  ///< set of the part + 1; [0] is unused. PAIR part-name
   /// of each tenant that has no bounds of its own; 0: unbounded
   Word tenant_max_depth, tenant_max_bytes;
-  Half
-      tenants_ring;  ///< the line of its tenants + 1; 0: they never shared across levels. PAIR ring-name
+  /// the line of its tenants + 1; 0: they never shared across levels
+  Half tenants_ring;  // PAIR ring-name
   // NO CRASH POINT: a bank means nothing before `turn` names it
   /// ranks in 16 bits each; the bank in use stands
   alignas(64) Plain<std::uint64_t> turns[2][Turn::kMostTurns / 4];

@@ -58,8 +58,7 @@ inline TimeUp why_in(const JobRecord& job, unsigned state) {
 /// Writes the earliest end of a timed job that this lane holds exclusively.
 inline void set_end(JobRecord& job, bool has_begun) {
   const std::uint64_t ttl = has_begun ? 0 : enqueue_ttl_end(job);
-  // NO CRASH POINT: the slot is held exclusively, and a repair that comes here again writes the
-  // same
+  // NO CRASH POINT: the slot is held exclusively, and a repair that comes here again writes it too
   job.expires_at.set(earlier(earlier(job.own_times().expires_at.get(), ttl), total_end(job)));
 }
 

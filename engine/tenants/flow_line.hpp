@@ -95,9 +95,8 @@ struct FlowLine {
   }
 
   /// After a job of that flow has been taken: 1. it may give more in this turn; 2. it has none
-  /// left;
-  /// 3. it goes to the end of the line. A death in between leaves it at the head, or in two places,
-  /// of which one is dead.
+  /// left; 3. it goes to the end of the line. A death in between leaves it at the head, or in two
+  /// places, of which one is dead.
   template <class Empty>
   void end_turn(std::uint32_t at, std::uint64_t weight, const Empty& empty) const {
     FlowRecord& flow = store.flows[at];

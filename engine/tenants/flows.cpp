@@ -95,10 +95,11 @@ void Flows::gather_flows(std::uint32_t q) {
   }
 }
 
-/// 1. Announces the end of every flow that has a job of the queue; 2. gives each of its jobs a place
-/// of its own, in the order in which they came, also one of another queue, which came while the flow
-/// was given to another tenant; 3. the flows are idle, but for those that got a job meanwhile, or
-/// from which one was taken: again, for these. What stays in line after all is served by turns.
+/// 1. Announces the end of every flow that has a job of the queue; 2. gives each of its jobs a
+/// place of its own, in the order in which they came, also one of another queue, which came while
+/// the flow was given to another tenant; 3. the flows are idle, but for those that got a job
+/// meanwhile, or from which one was taken: again, for these. What stays in line after all is served
+/// by turns.
 void Flows::dissolve_flows(std::uint32_t q) {
   struct Waiting {
     unsigned number;

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/tenants/tenant_turns.hpp"
 
-#include "engine/tables/ring_look.hpp"
-
 #include <bit>
 #include <tuple>
 
 namespace ojs_shm::engine {
-
-using shm::Point;
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the C ABI is given: texts, buffers, structs, and all of them wrong. Included by c_api_test.c.
+// What the C ABI is given: texts, buffers, structs, and all of them wrong. For c_api_test.c.
 
 // Brackets at both ends make no JSON, and JSON of another kind will not do; white space around it
 // does no harm.

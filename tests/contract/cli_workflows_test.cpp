@@ -137,7 +137,7 @@ TEST(CliWorkflows, one_is_cancelled_once) {
   for (const char* command : {"get", "cancel"}) {
     const Finished no_id = segment.cli({"workflow", command, "nope"});
     EXPECT_EQ(no_id.exit_code, 4);
-    EXPECT_EQ(no_id.err.rfind("'nope' is not a job id: one is a UUIDv7", 0), 0U) << no_id.err;
+    EXPECT_EQ(no_id.err.rfind("'nope' is not a workflow id: one is a UUIDv7", 0), 0U) << no_id.err;
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // Chunks: linking, leaving and recycling them between two rings that share one pool. A chunk has one cell here, and
 // its link; the closing protocol is in levels.pml.
-//   pusher    Rings::push, link, take_chunk, clean      consumer  Rings::peek, retire, leave_chunk, keep_or_free
+//   pusher    Rings::push, link, Chunks::take, renew    consumer  Rings::peek, retire, leave_chunk, Chunks::keep_or_free
 //
 // Proved: an empty cell at head proves that the ring was empty at the instant at which it was read; a hint found in
 // a ring was put there; tail never names a chunk that has been left; no hint is lost, no chunk is lost or in two

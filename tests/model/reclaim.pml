@@ -4,7 +4,7 @@
 // links another, and may be killed after any step; so may its first repairer, and then the next one begins anew.
 // Meanwhile a consumer passes on and a pusher recycles what is freed in another ring.
 //   doomed    Rings::retire, leave_chunk, push, link, intend      consumer, pusher  as in chunks.pml
-//   repairer  Rings::repair steps 1 and 3, settle_chunk, Reachable, copy_chunk; that it gives up, and keeps, after 256
+//   repairer  Rings::repair steps 1 and 3, Chunks::settle, Reachable, copy_chunk; that it gives up, and keeps, after 256
 //             restarts of a walk is left out
 //
 // Proved: a chunk that stands in a ring is never freed, one that stands in none is freed exactly once, whoever dies;

@@ -3,7 +3,7 @@
 // Compaction: a run of full chunks strictly between the chunk of head and the chunk of tail is replaced by one chunk
 // with its live hints, or by none, while consumers pass and publishers recycle; the splicer may be killed after any
 // step.
-//   splicer   Rings::splice                      consumer  Rings::peek, retire, leave_chunk
+//   splicer   splice                             consumer  Rings::peek, retire, leave_chunk
 //   repairer  Rings::repair steps 2 and 3        pusher    Rings::push, link, as in chunks.pml
 // At first the ring leads over chunks 0, 1, 2 to 3, each with one job in its one cell.
 //

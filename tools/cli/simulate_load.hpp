@@ -7,7 +7,8 @@
 
 namespace ojs_shm::cli {
 
-/// "jobs=10000,rate=100,service=10ms,fixed,queues=a:3|b:1,priorities=0:1|2:4,tenants=x:9|y:1".
+/// "jobs=10000,rate=100,service=10ms,fixed,queues=a:3|b:1,priorities=0:1|2:4,tenants=x:9|y:1,
+/// size=64", without blanks.
 /// Throws shell::Refusal.
 SyntheticLoad synthetic_load_of(const std::string& text, std::uint64_t seed);
 

@@ -28,7 +28,7 @@ bool among(std::span<const std::string_view> names, std::string_view name) {
 }
 
 Error invalid(std::string_view member, std::string message) {
-  return {Code::kInvalid, std::move(message), std::string(member), 0, 0, ""};
+  return Error{Code::kInvalid, std::move(message)}.about(std::string(member));
 }
 
 class CronReader {

@@ -16,7 +16,9 @@ using json::ObjectWriter;
 
 constexpr std::int64_t kTraceVersion = 1;
 
-Error wrong(std::string message) { return {Code::kInvalid, std::move(message), "trace", 0, 0, ""}; }
+Error wrong(std::string message) {
+  return Error{Code::kInvalid, std::move(message)}.about("trace");
+}
 
 double number_or(std::string_view value, double otherwise) {
   return json::number_of(value).value_or(otherwise);

@@ -25,8 +25,7 @@ struct TraceHead {
 
 /// {"ojs_shm_trace":1,"convention":"ojs",...}
 std::string print_trace_head(const TraceHead& head);
-/// {"arrival":{"at_ms":12,"job":"...","queue":"default","priority":2,"type":"mail","tenant":"a",
-/// "size":64}}
+/// One line: {"arrival":{"at_ms":12,"job":"...","queue":"default","priority":2,"type":"mail",...}}
 /// `after`: the jobs that it comes after, in place of the arrival's own member.
 std::string print_trace_arrival(std::string_view job, const TraceArrival& arrival,
                                 std::span<const std::string> after = {});

@@ -147,7 +147,7 @@ class WorkflowReader {
   void read_id(std::string_view value, WorkflowSpec& spec) {
     const auto id = json::string_of(value);
     if (!id) return complain("$.id", "id must be a text");
-    if (!engine::parse_id(*id)) return complain("$.id", internal::not_an_id_text(*id));
+    if (!engine::parse_id(*id)) return complain("$.id", internal::not_an_id_text(*id, "workflow"));
     spec.id = keep(*id);
   }
 

@@ -11,17 +11,15 @@ namespace ojs_shm {
 namespace {
 
 Error no_queue(std::string_view name) {
-  return {Code::kNotFound, "no queue '" + std::string(name) + "'", "queue", 0, 0, ""};
+  return Error{Code::kNotFound, "no queue '" + std::string(name) + "'"}.about("queue");
 }
 
 Error unfinished(std::string_view name, std::uint64_t jobs) {
-  return {Code::kWrongState,
-          "queue '" + std::string(name) + "' has " + std::to_string(jobs) +
-              (jobs == 1 ? " job that has" : " jobs that have") + " not finished",
-          "queue",
-          jobs,
-          0,
-          "jobs"};
+  return Error{Code::kWrongState, "queue '" + std::string(name) + "' has " + std::to_string(jobs) +
+                                      (jobs == 1 ? " job that has" : " jobs that have") +
+                                      " not finished"}
+      .about("queue")
+      .uses(jobs, 0, "jobs");
 }
 
 /// As a queue that was never configured.

@@ -137,8 +137,8 @@ Error just_brought(std::string_view what);
 Error key_taken(const engine::Clash& by, std::string_view id);
 /// Each record of a cron is taken.
 Error no_cron_left();
-/// Of a text that is not a job id.
-Error not_an_id(std::string_view text);
+/// Of a text that is not the id of a "job" or a "workflow".
+Error not_an_id(std::string_view text, std::string_view whose = "job");
 Error wrong_state(std::string_view id, engine::JobState found, std::string_view wanted);
 JobInfo info_of(const engine::Store& store, const engine::Snapshot& snapshot);
 /// What is wrong with a spec.

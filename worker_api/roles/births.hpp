@@ -11,8 +11,7 @@ namespace ojs_shm::internal {
 
 /// The id of each slot's job and when it was created, as earlier walks over all slots have read
 /// them. They never change for a job, and stand in another cache line than its state, its queue and
-/// its
-/// generation: what a walk costs is the lines that it reads.
+/// its generation: what a walk costs is the lines that it reads.
 class Births {
  public:
   struct Birth {

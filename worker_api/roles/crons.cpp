@@ -21,11 +21,11 @@ namespace {
 constexpr std::string_view kOverlapNames[] = {"skip", "enqueue", "allow", "cancel_previous"};
 
 Error invalid(std::string_view member, std::string message, std::uint64_t bound = 0) {
-  return {Code::kInvalid, std::move(message), std::string(member), 0, bound, ""};
+  return Error{Code::kInvalid, std::move(message)}.about(std::string(member)).at_most(bound);
 }
 
 Error no_cron(std::string_view name) {
-  return {Code::kNotFound, "no cron named '" + std::string(name) + "'", "cron", 0, 0, ""};
+  return Error{Code::kNotFound, "no cron named '" + std::string(name) + "'"}.about("cron");
 }
 
 Status check(const CronSpec& spec) {
@@ -144,12 +144,10 @@ Result<std::vector<std::uint64_t>> cron_times(std::string_view expression,
 }
 
 Error internal::no_cron_left() {
-  return {Code::kSegmentFull,
-          "all " + std::to_string(engine::kCrons) + " places for crons are taken; remove one",
-          "crons",
-          engine::kCrons,
-          engine::kCrons,
-          "crons"};
+  return Error{Code::kSegmentFull,
+               "all " + std::to_string(engine::kCrons) + " places for crons are taken; remove one"}
+      .about("crons")
+      .uses(engine::kCrons, engine::kCrons, "crons");
 }
 
 // ---- an operator's part -------------------------------------------------------------------------

@@ -94,7 +94,7 @@ RegisteredWorker worker_from(const engine::Store& store, engine::WorkerFacts fac
 }
 
 Error about(std::string_view member, std::string message, std::uint64_t bound = 0) {
-  return {Code::kInvalid, std::move(message), std::string(member), 0, bound, ""};
+  return Error{Code::kInvalid, std::move(message)}.about(std::string(member)).at_most(bound);
 }
 
 }  // namespace
@@ -150,17 +150,13 @@ std::string print_registered_worker(const RegisteredWorker& worker) {
 namespace internal {
 
 Error other_pool(std::string_view id, std::string_view pool) {
-  return {Code::kInUse,
-          "worker " + std::string(id) + " is registered in pool " + std::string(pool) +
-              "; a worker has one pool",
-          "pool",
-          0,
-          0,
-          ""};
+  return Error{Code::kInUse, "worker " + std::string(id) + " is registered in pool " +
+                                 std::string(pool) + "; a worker has one pool"}
+      .about("pool");
 }
 
 Error no_worker(std::string_view id) {
-  return {Code::kNotFound, "no worker '" + std::string(id) + "'", "worker", 0, 0, ""};
+  return Error{Code::kNotFound, "no worker '" + std::string(id) + "'"}.about("worker");
 }
 
 std::optional<RegisteredWorker> describe_worker(const engine::Store& store, engine::WorkerKey key) {

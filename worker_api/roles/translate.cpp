@@ -22,7 +22,7 @@
 namespace ojs_shm::internal {
 
 [[gnu::noinline]] Error closed() {
-  return {Code::kClosed, "this handle is closed, or belongs to the parent of a fork", "", 0, 0, ""};
+  return Error{Code::kClosed, "this handle is closed, or belongs to the parent of a fork"};
 }
 
 Error error_of(const shm::Opened& opened) {
@@ -40,7 +40,7 @@ Error error_of(const shm::Opened& opened) {
     case shm::OpenCode::kSystem:
     case shm::OpenCode::kOk: break;
   }
-  return {code, opened.detail, "segment", 0, 0, ""};
+  return Error{code, opened.detail}.about("segment");
 }
 
 void describe_refusal(const engine::Meeting& met, Error& error) {
@@ -68,7 +68,7 @@ std::string tenant_of(const JobSpec& spec) {
   const std::string name = queue == engine::kNoIndex ? std::string() : store.queue_name(queue);
   switch (outcome) {
     case Outcome::kOk: break;
-    case Outcome::kEmpty: return {Code::kEmpty, "no job is available", "", 0, 0, ""};
+    case Outcome::kEmpty: return Error{Code::kEmpty, "no job is available"};
     case Outcome::kQueueFull: {
       engine::QueueRecord& record = store.queue(queue);
       const std::uint64_t now = store.depth_charge(queue);
@@ -90,14 +90,13 @@ std::string tenant_of(const JobSpec& spec) {
     case Outcome::kMustReplace:
     case Outcome::kRivalMoved: break;
     case Outcome::kNoAccounts:
-      return {Code::kSegmentFull,
-              "all places near by of the " + std::to_string(store.accounts.size()) +
-                  " accounts of tenants in bounded queues are taken; --max-tenants sets how many "
-                  "there are",
-              "accounts",
-              store.accounts.size(),
-              store.accounts.size(),
-              "accounts"};
+      return Error{
+          Code::kSegmentFull,
+          "all places near by of the " + std::to_string(store.accounts.size()) +
+              " accounts of tenants in bounded queues are taken; --max-tenants sets how many "
+              "there are"}
+          .about("accounts")
+          .uses(store.accounts.size(), store.accounts.size(), "accounts");
     case Outcome::kNoTickets:
       return {
           Code::kSegmentFull,
@@ -117,48 +116,40 @@ std::string tenant_of(const JobSpec& spec) {
       return Error{Code::kDuplicate, "a job with id " + std::string(subject) + " exists"}.about(
           "id");
     case Outcome::kTooLarge:
-      return {Code::kTooLarge,
-              "larger than the segment's maximum of " + std::to_string(store.max_body()) +
-                  " bytes (--max-body)",
-              std::string(subject),
-              0,
-              store.max_body(),
-              "bytes"};
+      return Error{Code::kTooLarge, "larger than the segment's maximum of " +
+                                        std::to_string(store.max_body()) + " bytes (--max-body)"}
+          .about(std::string(subject))
+          .at_most(store.max_body(), "bytes");
     case Outcome::kNoParts: return exhausted(store, Pool::kParts);
     case Outcome::kLimitsMoved:  // again and again: there are too few
     case Outcome::kNoLimits:
-      return {Code::kSegmentFull,
-              "all keys of limits (" + std::to_string(store.limit_keys.size()) +
-                  ") or all permits (" +
-                  std::to_string(store.permit_pages.size() * engine::kPermitsPerPage) +
-                  ") are in use; --slots sets how many there are",
-              "limits",
-              store.limit_keys.size(),
-              store.limit_keys.size(),
-              ""};
+      return Error{Code::kSegmentFull,
+                   "all keys of limits (" + std::to_string(store.limit_keys.size()) +
+                       ") or all permits (" +
+                       std::to_string(store.permit_pages.size() * engine::kPermitsPerPage) +
+                       ") are in use; --slots sets how many there are"}
+          .about("limits")
+          .uses(store.limit_keys.size(), store.limit_keys.size());
     case Outcome::kTooManyRates:
-      return {Code::kInvalid,
-              "queue '" + store.queue_name(queue) + "' has had jobs of " +
-                  std::to_string(engine::kAgeClasses - 1) +
-                  " other ageing rates, the most there can be: each keeps its place as long as the "
-                  "queue is there, "
-                  "also when no job of it waits",
-              "priority_age_rate",
-              0,
-              engine::kAgeClasses - 1,
-              ""};
+      return Error{
+          Code::kInvalid,
+          "queue '" + store.queue_name(queue) + "' has had jobs of " +
+              std::to_string(engine::kAgeClasses - 1) +
+              " other ageing rates, the most there can be: each keeps its place as long as the "
+              "queue is there, "
+              "also when no job of it waits"}
+          .about("priority_age_rate")
+          .at_most(engine::kAgeClasses - 1);
     case Outcome::kRateOfShard:
       return Error{Code::kInvalid,
                    "a sharded queue ages at one rate: its jobs bring none of their own"}
           .about("priority_age_rate");
     case Outcome::kNoPools:
-      return {Code::kSegmentFull,
-              "all " + std::to_string(engine::kPools) +
-                  " pools of workers are taken; remove one that is not used",
-              "pools",
-              engine::kPools,
-              engine::kPools,
-              ""};
+      return Error{Code::kSegmentFull,
+                   "all " + std::to_string(engine::kPools) +
+                       " pools of workers are taken; remove one that is not used"}
+          .about("pools")
+          .uses(engine::kPools, engine::kPools);
     case Outcome::kNoCrons: return no_cron_left();
     case Outcome::kNoWorkers:
     case Outcome::kOtherPool: return no_worker(subject);
@@ -167,14 +158,14 @@ std::string tenant_of(const JobSpec& spec) {
           .about("isolated");
     case Outcome::kNotFound: return no_job(store, subject);
     case Outcome::kWrongState:
-      return {Code::kWrongState, "the job's state forbids it", std::string(subject), 0, 0, ""};
+      return Error{Code::kWrongState, "the job's state forbids it"}.about(std::string(subject));
     case Outcome::kLost:
       return Error{Code::kLost,
                    "the job is no longer held here: its lease ended, or it was cancelled"};
     case Outcome::kBusy:
       return Error{Code::kTimeout, "a stopped process is in the middle of changing the job"};
   }
-  return {Code::kInternal, "unexpected outcome", "", 0, 0, ""};
+  return Error{Code::kInternal, "unexpected outcome"};
 }
 
 Error just_brought(std::string_view what) {
@@ -366,11 +357,11 @@ SpecFault Handle::read(const JobSpec& spec, engine::NewJob& job) {
     case SpecFault::kBusy: return error_of(engine::Outcome::kBusy, store, engine::kNoIndex, "");
     case SpecFault::kNone: break;
   }
-  return {Code::kInternal, "unexpected fault", "", 0, 0, ""};
+  return Error{Code::kInternal, "unexpected fault"};
 }
 
-Error not_an_id(std::string_view text) {
-  return Error{Code::kNotFound, not_an_id_text(text)}.about("id");
+Error not_an_id(std::string_view text, std::string_view whose) {
+  return Error{Code::kNotFound, not_an_id_text(text, whose)}.about("id");
 }
 
 }  // namespace ojs_shm::internal

@@ -296,7 +296,7 @@ namespace {
 }  // namespace
 
 [[gnu::noinline]] Error Worker::Impl::nothing_held() {
-  return {Code::kEmpty, "this handle holds no job: fetch one into it first", "job", 0, 0, ""};
+  return Error{Code::kEmpty, "this handle holds no job: fetch one into it first"}.about("job");
 }
 
 [[gnu::flatten, gnu::hot]] Status Worker::ack(Job& job, std::string_view result) {

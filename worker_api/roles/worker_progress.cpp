@@ -10,7 +10,7 @@ namespace ojs_shm {
 namespace {
 
 Error no_job() {
-  return {Code::kEmpty, "this handle holds no job: fetch one into it first", "job", 0, 0, ""};
+  return Error{Code::kEmpty, "this handle holds no job: fetch one into it first"}.about("job");
 }
 
 }  // namespace

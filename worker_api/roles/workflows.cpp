@@ -19,12 +19,12 @@ namespace ojs_shm {
 namespace {
 
 Error no_workflow(std::string_view id) {
-  return {Code::kNotFound, "no workflow with id " + std::string(id), "workflow", 0, 0, ""};
+  return Error{Code::kNotFound, "no workflow with id " + std::string(id)}.about("workflow");
 }
 
 Result<WorkflowInfo> look_up(const engine::Store& store, std::string_view id) {
   const auto parsed = engine::parse_id(id);
-  if (!parsed) return internal::not_an_id(id);
+  if (!parsed) return internal::not_an_id(id, "workflow");
   for (int look = 0; look < 1000; ++look) {
     const std::uint32_t slot = engine::find_workflow(store, *parsed);
     if (slot == engine::kNoIndex) break;
@@ -94,7 +94,8 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   engine::NewWorkflow workflow;
   if (!spec.id.empty()) {
     workflow.id = engine::parse_id(spec.id);
-    if (!workflow.id) return Error{Code::kInvalid, internal::not_an_id_text(spec.id)}.about("id");
+    if (!workflow.id)
+      return Error{Code::kInvalid, internal::not_an_id_text(spec.id, "workflow")}.about("id");
   }
   if (Status read = impl.read_members(spec); !read) return read.error();
   workflow.graph = &compiled.graph;
@@ -127,7 +128,7 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
 Result<WorkflowInfo> Producer::cancel_workflow(std::string_view id) {
   const auto parsed = engine::parse_id(id);
   if (impl_->handle->closed()) return internal::closed();
-  if (!parsed) return internal::not_an_id(id);
+  if (!parsed) return internal::not_an_id(id, "workflow");
   engine::WorkflowState found{};
   switch (impl_->actor().workflows().cancel(*parsed, found)) {
     case engine::Outcome::kOk: return look_up(impl_->store(), id);

@@ -91,7 +91,8 @@ class Forest {
 };
 
 Error wrong(std::uint32_t arrival, const std::string& what) {
-  return {Code::kInvalid, "arrival " + std::to_string(arrival + 1) + " " + what, "after", 0, 0, ""};
+  return Error{Code::kInvalid, "arrival " + std::to_string(arrival + 1) + " " + what}.about(
+      "after");
 }
 
 }  // namespace

@@ -36,12 +36,15 @@ class BatchesOfHints : public testing::Test {
 TEST_F(BatchesOfHints, stand_as_one_hint_and_are_given_away_once) {
   const std::uint32_t batch = filled(3);
   ASSERT_NE(batch, kNoIndex);
+  const Hint hint = hint_of(batch);
   ASSERT_TRUE(batches_.close(batch, ring_));
+  EXPECT_EQ(rings_.peek(ring_).value, hint.word);
+  ASSERT_TRUE(rings_.push(ring_, hint, nullptr, 0));  // as a repair may double it
   EXPECT_EQ(others_.take(ring_), batch);
   EXPECT_EQ(batches_.take(ring_), kNoIndex);
+  EXPECT_TRUE(rings_.peek(ring_).empty());
   for (unsigned i = 0; i < 3; ++i)
     EXPECT_EQ(Hint(segment_->chunk(batch).cell[i].load()).index(), 100 + i);
-  others_.drop(batch);
 }
 
 TEST_F(BatchesOfHints, are_taken_in_their_order) {
@@ -61,24 +64,48 @@ TEST_F(BatchesOfHints, are_filled_further_unless_a_lane_has_taken_them) {
   Batches::put(segment_->chunk(batch), 2, Hint(102, 9));
   ASSERT_TRUE(batches_.close(batch, ring_));
   EXPECT_EQ(others_.take(ring_), batch);
+  EXPECT_EQ(Hint(segment_->chunk(batch).cell[2].load()).index(), 102U);
+  EXPECT_FALSE(batches_.reopen(hint));
+  others_.drop(batch);
+  ASSERT_EQ(others_.open(), batch) << "in another life";
+  ASSERT_TRUE(others_.close(batch, ring_));
   EXPECT_FALSE(batches_.reopen(hint));
 }
 
-TEST_F(BatchesOfHints, that_a_dead_lane_was_closing_get_their_hint) {
-  const std::uint32_t batch = filled(1);
-  const Hint hint = hint_of(batch);
+TEST_F(BatchesOfHints, that_a_dead_lane_was_closing_or_kept_come_into_the_ring) {
+  const std::uint32_t closing = filled(1), kept = filled(2);
+  const Hint hint = hint_of(closing);
   segment_->lane(0).batch_intent.set(hint.word | 1, shm::Point::kIntentSet);
-  segment_->chunk(batch).control.store(ChunkControl(shm::ChunkState::kBatched, 0, hint.tag()).word,
-                                       shm::Point::kBatchClosed);
+  segment_->chunk(closing).control.store(
+      ChunkControl(shm::ChunkState::kBatched, 0, hint.tag()).word, shm::Point::kBatchClosed);
   Rings again(*segment_, 0);
-  Batches(again).repair(ring_);
+  const std::uint32_t own[] = {kept};
+  Batches(again).repair(ring_, own);
   EXPECT_EQ(segment_->lane(0).batch_intent.get(), 0U);
-  EXPECT_EQ(others_.take(ring_), batch);
+  EXPECT_EQ(rings_.peek(ring_).value, hint.word);
+  EXPECT_EQ(others_.take(ring_), closing);
+  EXPECT_EQ(others_.take(ring_), kept);
+}
+
+TEST_F(BatchesOfHints, that_another_has_taken_since_their_lane_died_get_no_hint) {
+  const std::uint32_t batch = filled(1);
+  segment_->lane(0).batch_intent.set(hint_of(batch).word | 1, shm::Point::kIntentSet);
+  ASSERT_EQ(ChunkControl(segment_->chunk(batch).control.load()).state(), shm::ChunkState::kBatch);
+  Rings again(*segment_, 0);
+  Batches(again).repair(ring_, {});
+  EXPECT_EQ(segment_->lane(0).batch_intent.get(), 0U);
+  EXPECT_TRUE(rings_.peek(ring_).empty());
 }
 
 TEST_F(BatchesOfHints, need_a_chunk_that_is_free) {
+  for (unsigned i = 0; i < shm::kCellsPerChunk; ++i)
+    ASSERT_TRUE(rings_.push(ring_, Hint(1, 1), nullptr, 0));  // the next hint needs a chunk
+  const std::uint32_t batch = filled(1);
   while (rings_.chunks().take() != kNoIndex) {}
   EXPECT_EQ(others_.open(), kNoIndex);
+  EXPECT_FALSE(batches_.close(batch, ring_));
+  EXPECT_EQ(ChunkControl(segment_->chunk(batch).control.load()).state(), shm::ChunkState::kBatch);
+  EXPECT_EQ(segment_->lane(0).batch_intent.get(), 0U);
 }
 
 }  // namespace

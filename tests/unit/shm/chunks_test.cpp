@@ -33,7 +33,7 @@ TEST_F(ChunksOfLanes, are_given_to_one_lane_each_until_none_is_free) {
     const std::uint32_t chunk = i % 2 == 0 ? mine_.take() : others_.take();
     ASSERT_NE(chunk, kNoIndex);
     EXPECT_TRUE(taken.insert(chunk).second);
-    EXPECT_EQ(control(chunk).owner(), i % 2 == 0 ? mine_.owner() : others_.owner());
+    EXPECT_EQ(control(chunk).owner(), 1 + i % 2) << "the number of the lane, from 1";
   }
   EXPECT_EQ(mine_.take(), kNoIndex);
   EXPECT_EQ(mine_.in_use(), all_);
@@ -44,8 +44,9 @@ TEST_F(ChunksOfLanes, are_kept_by_a_lane_only_as_far_as_it_soon_needs_them) {
   for (std::uint32_t i = 0; i < 10; ++i) mine_.keep_or_free(i);
   EXPECT_EQ(mine_.in_use(), all_ - 6) << "four are kept";
   EXPECT_NE(others_.take(), kNoIndex);
+  EXPECT_EQ(mine_.take(), 3U) << "the one that it kept last";
   mine_.release();
-  EXPECT_EQ(mine_.in_use(), all_ - 9);
+  EXPECT_EQ(mine_.in_use(), all_ - 8);
 }
 
 TEST_F(ChunksOfLanes, are_found_without_a_hint) {
@@ -57,24 +58,37 @@ TEST_F(ChunksOfLanes, are_found_without_a_hint) {
 TEST_F(ChunksOfLanes, begin_each_life_empty_and_under_the_next_incarnation) {
   const std::uint32_t chunk = mine_.take();
   shm::Chunk& cells = segment_->chunk(chunk);
-  const std::uint64_t before = control(chunk).incarnation();
+  const ChunkControl before(ChunkState::kSpare, mine_.owner(), 41);
+  cells.control.store(before.word, shm::Point::kNone);
   cells.cell[3].store(shm::Hint(7, 7).word, shm::Point::kNone);
   const std::uint64_t now = mine_.renew(chunk);
-  EXPECT_EQ(now, before + 1);
+  EXPECT_EQ(now, 42U);
+  EXPECT_EQ(control(chunk).word, before.word) << "it is not said yet";
   for (const shm::Word& cell : cells.cell) EXPECT_EQ(cell.load(), shm::empty_word(now, 0));
   EXPECT_EQ(cells.next.load(), shm::empty_word(now, 0));
 }
 
 TEST_F(ChunksOfLanes, are_settled_as_linked_when_a_ring_leads_to_them_else_as_free) {
-  const std::uint32_t linked = mine_.take(), lost = mine_.take();
-  mine_.settle(linked, control(linked), true);
+  const auto linking = [this] {
+    const std::uint32_t chunk = mine_.take();
+    const std::uint64_t incarnation = mine_.renew(chunk);
+    segment_->chunk(chunk).control.store(
+        ChunkControl(ChunkState::kLinking, mine_.owner(), incarnation).word, shm::Point::kNone);
+    return chunk;
+  };
+  const std::uint32_t linked = linking(), lost = linking();
+  const ChunkControl before = control(linked);
+  mine_.settle(linked, before, true);
   mine_.settle(lost, control(lost), false);
-  EXPECT_EQ(control(linked).state(), ChunkState::kLinked);
-  EXPECT_EQ(mine_.linked()[linked], control(linked).incarnation());
-  EXPECT_EQ(control(lost).state(), ChunkState::kFree);
+  EXPECT_EQ(control(linked).word, ChunkControl(ChunkState::kLinked, 0, 1).word);
+  EXPECT_EQ(mine_.linked()[linked], 1U);
+  EXPECT_EQ(control(lost).word, ChunkControl(ChunkState::kFree, 0, 1).word);
   EXPECT_EQ(mine_.linked()[lost], ~0ULL);
-  mine_.settle(lost, ChunkControl(ChunkState::kSpare, mine_.owner(), 0), true);
-  EXPECT_EQ(control(lost).state(), ChunkState::kFree) << "it was not as it was found";
+  // What is no longer as it was found is another's to settle.
+  mine_.settle(linked, before, false);
+  mine_.settle(lost, before, true);
+  EXPECT_EQ(control(linked).state(), ChunkState::kLinked);
+  EXPECT_EQ(control(lost).state(), ChunkState::kFree);
 }
 
 }  // namespace

@@ -173,7 +173,9 @@ TEST_F(RingOfHints, of_a_lane_that_died_is_settled_by_its_repair) {
   const std::uint32_t finished = rings_.make_unindexed();
   const std::uint32_t with_ring = free_chunks();
   Rings repair(*segment_, 2);
-  repair.repair({&segment_.set(0), &segment_.set(1)}, {finished}, finished);
+  const auto kept = repair.repair({&segment_.set(0), &segment_.set(1)}, {finished});
+  EXPECT_EQ(kept.size(), 1U);
+  Batches(repair).repair(finished, kept);
   repair.chunks().release();
   EXPECT_GT(free_chunks(), with_ring);
   ASSERT_TRUE(push(1));

@@ -45,10 +45,11 @@ struct QueueSettings {
 /// Reads `{"paused", "backpressure": {"max_depth", "max_size_bytes", "strategy",
 /// "warning_threshold", "clear_threshold", "drop", "tenant_max_depth", "tenant_max_size_bytes",
 /// "tenant_bounds": {"a": {"max_depth", "max_size_bytes"}}}, "aging": {"enabled", "preset",
-/// "interval", "rate", "cap" or "floor"} or "default", "level_weights": {"0": 5, "high": 3, "*":
-/// 1}, "shards", "tenant_fairness": {"enabled", "strategy": "fair-share", "scope": "within" or
-/// "across", "default_weight", "weights": {"a": 5}}, "retention": {"completed": "P7D", "discarded":
-/// "P30D", "cancelled": null}}`, null takes back. Errors: kInvalid; `subject` is the member.
+/// "interval", "rate", "cap" or "floor"} or "default", "level_weights": {"0": 5, "high": 3,
+/// "*": 1}, "shards", "tenant_fairness": {"enabled", "strategy": "fair-share", "scope": "within" or
+/// "across", "default_weight", "weights": {"a": 5}}, "retention": {"completed": "P7D",
+/// "discarded": "P30D", "cancelled": null}}`, null takes back. Errors: kInvalid; `subject` is the
+/// member.
 OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 
 struct SegmentFile {

@@ -104,7 +104,7 @@ typedef struct ojs_shm_error {
   uint64_t retry_after_ms;  // of QUEUE_FULL: when there may be room, at least 1,000; else 0
   // of QUEUE_FULL: whose bound it is, "" that of jobs without a tenant; NULL: the queue's
   const char* tenant;
-  // of DUPLICATE by a unique key: that of job `subject`; of NOT_FOUND: "gone", it had the job
+  // "", or of DUPLICATE by a unique key: that of job `subject`; of NOT_FOUND: "gone", it had it
   const char* state;
 } ojs_shm_error;
 
@@ -260,7 +260,7 @@ OJS_SHM_API int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_sp
 // OJS_SHM_ID_SIZE bytes) may be NULL. All structs have the same struct_size, also their distance.
 OJS_SHM_API int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                       size_t count, char* ids);
-// Waits until it is finished; the job as JSON. timeout_ms < 0: no limit. Errors: NOT_FOUND, TIMEOUT.
+// Waits until it is finished; the job as JSON. timeout_ms < 0: for ever. Errors: NOT_FOUND, TIMEOUT
 OJS_SHM_API int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms,
                                  char* buffer, size_t size);
 // The job as JSON, as it stands now. Errors: NOT_FOUND.

@@ -34,8 +34,8 @@ OJS_SHM_API int64_t ojs_shm_audit(ojs_shm_observer* observer, char* buffer, size
 OJS_SHM_API int ojs_shm_default_priority(ojs_shm_observer* observer, const char* type,
                                          int64_t* priority);
 // How long jobs waited to be handed out, and ran, ever: an array of {"queue", "priority",
-// "from_enqueue", "from_available", "runs"}, the last three {"count", "sum_ms", "up_to_ms": {"1":
-// n}}.
+// "from_enqueue", "from_available", "runs"}, the last three {"count", "sum_ms",
+// "up_to_ms": {"1": n}}.
 OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size_t size);
 // The newest transitions of jobs of all handles, at most so many, oldest first: an array of
 // {"time", "handle", "pid", "slot", "job", "queue", "from", "to"}.

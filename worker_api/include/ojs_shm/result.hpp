@@ -63,6 +63,7 @@ struct Error {
       {};  ///< kQueueFull: whose bound it is, "" that of jobs without a tenant; none: the queue's
 
   // Named setters: Error{Code::kInvalid, "a queue has 1 to 64 shards"}.about("shards").at_most(64)
+  // Units and states are kept as views: only texts that live for ever, and end with a zero.
   Error about(std::string what) && {
     subject = std::move(what);
     return std::move(*this);
