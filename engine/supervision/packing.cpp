@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/tables/ring_look.hpp"
 #include "shm/ring_splice.hpp"
 
 namespace ojs_shm::engine {

@@ -4,8 +4,6 @@
 #include <cstdint>
 
 #include "engine/actor.hpp"
-#include "engine/tables/hint_lives.hpp"
-#include "engine/tables/ring_look.hpp"
 
 namespace ojs_shm::engine {
 

@@ -2,7 +2,7 @@
 // Dead hints behind live ones are given back while a lane supervises, long before chunks are
 // short.
 #include "engine/supervision/packing.hpp"
-#include "engine/tables/hint_lives.hpp"
+#include "engine/tables/ring_look.hpp"
 
 #include <algorithm>
 #include <functional>
