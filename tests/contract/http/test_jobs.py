@@ -86,7 +86,7 @@ class Jobs(OnGateway):
         never, job = "019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d", self.put_job(headers={"X-OJS-Tenant": "a"})["id"]
         for kind, path in (("job", "jobs/{}"), ("job", "jobs/{}/result"), ("job", "admin/jobs/{}"), ("workflow", "workflows/{}")):
             wrong = self.call("GET", path.format("nonsense"), expect=404).error
-            self.assertTrue(wrong["message"].startswith("'nonsense' is not a job id"), wrong)
+            self.assertTrue(wrong["message"].startswith(f"'nonsense' is not a {kind} id"), wrong)
             absent = self.call("GET", path.format(never), expect=404).error
             self.assertEqual(absent["message"], f"no {kind} with id {never}")
             native = self.up.native(*(["get"] if kind == "job" else ["workflow", "get"]), never).stderr
