@@ -44,6 +44,16 @@ TEST(CliEnqueue, every_flag_reaches_the_job) {
   EXPECT_NE(member(job, "expires_at"), "");
 }
 
+TEST(CliEnqueue, a_time_out_of_range_is_the_fault_of_its_flag) {
+  const LiveSegment segment;
+  for (const char* flag : {"--timeout", "--lease", "--enqueue-ttl", "--total-timeout",
+                           "--grace-period", "--result-ttl"}) {
+    const Finished done = segment.cli({"enqueue", "-t", "a", flag, "40000d"});
+    EXPECT_EQ(done.exit_code, 2) << flag;
+    EXPECT_THAT(done.err, testing::StartsWith(std::string(flag) + " must ")) << done.err;
+  }
+}
+
 TEST(CliEnqueue, submit_is_another_name_for_it) {
   const LiveSegment segment;
   const Finished done = segment.cli({"submit", "-t", "a", "--priority", "0"});

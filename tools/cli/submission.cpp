@@ -154,6 +154,21 @@ void write_seconds(json::ObjectWriter& writer, std::string_view member, const st
   if (!text.empty()) writer.number(member, whole_seconds(text));
 }
 
+/// What a flag becomes in the job, where the two have different names.
+constexpr std::pair<std::string_view, std::string_view> kFlagOfMember[] = {
+    {"timeout_ms", "--timeout"},        {"visibility_timeout_ms", "--lease"},
+    {"enqueue_ttl", "--enqueue-ttl"},   {"total_timeout", "--total-timeout"},
+    {"grace_period", "--grace-period"}, {"result_ttl", "--result-ttl"},
+};
+
+/// An error about a member that a flag became is about that flag.
+Error about_the_flag(Error error) {
+  for (const auto& [member, flag] : kFlagOfMember)
+    if (error.subject == member && error.message.starts_with(member))
+      error.message.replace(0, member.size(), flag);
+  return error;
+}
+
 std::int64_t result_ttl_seconds(const std::string& text) {
   return text == "never" ? -1 : whole_seconds(text);
 }
@@ -197,7 +212,9 @@ Envelope envelope_of(const SubmissionFlags& flags, const Observer& observer) {
     }
     if (flags.pending) writer.boolean("pending", true);
   });
-  return must(parse_envelope(text, now));
+  Result<Envelope> envelope = parse_envelope(text, now);
+  if (!envelope) throw shell::Refusal{about_the_flag(envelope.error())};
+  return std::move(envelope).value();
 }
 
 Status settle_priority(Envelope& envelope, const Observer& observer) {
