@@ -50,13 +50,22 @@ TEST(CliTransfer, an_export_goes_into_a_new_segment_and_comes_out_the_same) {
   EXPECT_EQ(in.out,
             "{\"jobs\":5,\"existing\":0,\"refused\":0,\"queues\":2,\"default_priorities\":0,"
             "\"defaulted\":0,"
-            "\"clamped\":0,\"pools\":1,\"limits\":1,\"displaced\":0}\n");
+            "\"clamped\":0,\"pools\":1,\"limits\":1,\"crons\":0,\"displaced\":0}\n");
   EXPECT_EQ(without_fences(without_head(to.cli({"export"}).out)),
             without_fences(without_head(out.out)));
   const Finished again = to.cli({"import", "-"}, out.out);
   EXPECT_EQ(again.exit_code, 0);
   EXPECT_THAT(again.out, testing::StartsWith("jobs\t0\nexisting\t5\n"));
   EXPECT_EQ(to.cli({"audit"}).exit_code, 0);
+}
+
+TEST(CliTransfer, crons_go_along_and_are_counted) {
+  const LiveSegment from, to;
+  for (const char* name : {"hourly", "nightly"})
+    ASSERT_EQ(from.cli({"cron", "set", name, "30 4 * * *", "--type", "a.b"}).exit_code, 0);
+  const Finished in = to.cli({"import", "-", "--json"}, from.cli({"export"}).out);
+  EXPECT_EQ(member(in.out, "crons"), "2") << in.err;
+  EXPECT_EQ(member(to.cli({"cron", "get", "hourly", "--json"}).out, "expression"), "30 4 * * *");
 }
 
 TEST(

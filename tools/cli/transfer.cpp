@@ -115,6 +115,7 @@ class ImportRun {
       count(writer, "clamped", report.clamped);
       count(writer, "pools", report.pools);
       count(writer, "limits", report.limits);
+      count(writer, "crons", report.crons);
       count(writer, "displaced", report.displaced);
     });
     if (json_)

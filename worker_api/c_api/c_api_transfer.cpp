@@ -87,6 +87,7 @@ ojs_shm_import_report report_of(const ojs_shm::ImportReport& done, std::uint64_t
   report.defaulted = done.defaulted;
   report.clamped = done.clamped;
   report.displaced = done.displaced;
+  report.crons = done.crons;
   return report;
 }
 

@@ -125,10 +125,12 @@ struct Import::Impl {
 
   /// Its counts begin anew, and so does its time.
   Status take(const ExportedCron& given) {
-    return internal::import_cron(*admin, given.text, [this](std::int64_t priority) {
+    Status set = internal::import_cron(*admin, given.text, [this](std::int64_t priority) {
       bool clamped = false;
       return rank_of(std::to_string(priority), clamped);
     });
+    report.crons += set ? 1 : 0;
+    return set;
   }
 
   Status take(const ExportedLimit& given) {

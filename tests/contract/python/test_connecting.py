@@ -62,8 +62,10 @@ class Connecting(OnSegment, unittest.TestCase):
             ojs_shm.create_segment(**where, slots=64)
         with ojs_shm.connect_sync(**old) as queue:
             moved = [queue.submit("any", n).id for n in range(3)]
+            queue.set_cron("nightly", "30 4 * * *", "any")
         self.assertGreater(ojs_shm.export_segment(path, **old), 3)
-        self.assertEqual(ojs_shm.import_segment(path, **new)["jobs"], 3)
+        report = ojs_shm.import_segment(path, **new)
+        self.assertEqual((report["jobs"], report["crons"]), (3, 1))
         with open(path, "a") as file:
             file.write("no job\n")
         again = ojs_shm.import_segment(path, **new)

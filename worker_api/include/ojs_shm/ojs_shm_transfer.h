@@ -18,6 +18,7 @@ typedef struct ojs_shm_import_report {
   uint64_t queues, pools, limits, default_priorities;
   uint64_t defaulted, clamped;  // of the jobs: without a priority; with one beyond this convention
   uint64_t displaced;           // finished jobs that were put in, and gave their room to later ones
+  uint64_t crons;
 } ojs_shm_import_report;
 
 // Writes a segment's queues, pools, limits and jobs to a descriptor, as lines of JSON; returns how

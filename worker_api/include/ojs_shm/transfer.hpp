@@ -26,10 +26,11 @@ OJS_SHM_API Status export_segment(const Segment& segment,
 struct ImportReport {
   /// put in; once finish() was called, those of them that are there
   std::uint64_t jobs = 0;
-  std::uint64_t existing = 0;            ///< whose id was here already: left as they are
-  std::uint64_t queues = 0;              ///< with their bounds and pauses
-  std::uint64_t pools = 0;               ///< of workers
-  std::uint64_t limits = 0;              ///< keys that have one
+  std::uint64_t existing = 0;  ///< whose id was here already: left as they are
+  std::uint64_t queues = 0;    ///< with their bounds and pauses
+  std::uint64_t pools = 0;     ///< of workers
+  std::uint64_t limits = 0;    ///< keys that have one
+  std::uint64_t crons = 0;
   std::uint64_t default_priorities = 0;  ///< of types
   std::uint64_t defaulted = 0;           ///< of the jobs: brought no priority
   /// of the jobs: their rank is beyond this convention, so they got its last

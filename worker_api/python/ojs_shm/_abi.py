@@ -165,7 +165,7 @@ class BulkReport(Sized):
 class ImportReport(Sized):
     _fields_ = [("struct_size", c_size_t), ("jobs", c_uint64), ("existing", c_uint64), ("refused", c_uint64),
                 ("queues", c_uint64), ("pools", c_uint64), ("limits", c_uint64), ("default_priorities", c_uint64),
-                ("defaulted", c_uint64), ("clamped", c_uint64), ("displaced", c_uint64)]
+                ("defaulted", c_uint64), ("clamped", c_uint64), ("displaced", c_uint64), ("crons", c_uint64)]
 
 
 _handle, _out = c_void_p, POINTER(c_void_p)
