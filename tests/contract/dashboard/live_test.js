@@ -118,6 +118,41 @@ test('dashboard_http_a_result_that_is_kept_no_longer_is_told', async () => {
   await page.context().close();
 });
 
+test('dashboard_http_a_page_of_the_gateway_hears_events_through_a_websocket', async () => {
+  const page = await open(segment.url);
+  const hear = () => page.evaluate(() => new Promise((resolve, reject) => {
+    const told = [];
+    const socket = new WebSocket(`ws://${location.host}/ojs/v1/ws`, ['ojs.v1']);
+    socket.onopen = () => socket.send('{"action":"subscribe","channel":"all"}');
+    socket.onerror = () => reject(new Error('refused'));
+    socket.onclose = ({ code, wasClean }) => resolve({ told, code, wasClean, protocol: socket.protocol });
+    socket.onmessage = ({ data }) => {
+      told.push(JSON.parse(data));
+      if (told.length === 1) document.body.dataset.hears = 'yes';
+      if (told.at(-1).data?.to === 'cancelled') socket.close(1000);
+    };
+  }));
+  const heard = hear();
+  await page.locator('body[data-hears=yes]').waitFor({ state: 'attached' });
+  const [id] = segment.enqueue({ queue: 'heard' });
+  await segment.call('DELETE', `jobs/${id}`);
+  const { told, ...end } = await heard;
+  assert.deepStrictEqual(end, { code: 1000, wasClean: true, protocol: 'ojs.v1' });
+  assert.deepStrictEqual(told[0], { type: 'subscribed', channel: 'all' });
+  const change = told.at(-1);
+  assert.deepStrictEqual([change.channel, change.event, change.data.job_id, change.data.from], ['all', 'job.state_changed', id, 'available']);
+  assert.deepStrictEqual(page.wrong, []);
+  // A page of elsewhere may not.
+  await page.goto('about:blank');
+  const refused = await page.evaluate((url) => new Promise((resolve) => {
+    const socket = new WebSocket(url);
+    socket.onopen = () => resolve(false);
+    socket.onerror = () => resolve(true);
+  }), segment.url.replace('http', 'ws') + '/ojs/v1/ws');
+  assert.ok(refused);
+  await page.context().close();
+});
+
 test('dashboard_http_events_are_live_and_filtered', async () => {
   const page = await open(segment.url);
   await show(page, 'events', 'Events');

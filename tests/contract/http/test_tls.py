@@ -12,6 +12,7 @@ import unittest
 import test_manners
 from gateways import BOUND, OnGateway, Authority, Up, eventually, program
 from test_manners import Raw
+from websockets import CLOSE, WebSocket
 
 
 class WithCertificate(OnGateway):
@@ -141,6 +142,20 @@ class Places(unittest.TestCase):
         eventually(lambda: not served())  # all places are taken
         eventually(served)
         self.assertEqual([plain.recv(1) for plain in still], [b""] * 4)
+
+    def test_a_websocket_goes_through_it(self):
+        up = self.up()
+        with WebSocket(up) as client:
+            self.assertEqual(client.ask("subscribe", "all"), {"type": "subscribed", "channel": "all"})
+            job = up.call("POST", "jobs", {"type": "a", "args": []}).json["job"]
+            while (told := client.next_event())["event"] != "job.enqueued":
+                pass
+            self.assertEqual(told["data"]["subject"], job["id"])
+            up.process.send_signal(signal.SIGTERM)
+            self.assertEqual(client.next_event()["event"], "server.shutdown")
+            self.assertEqual((client.next(), client.code), (None, 1001))
+            client.frame(CLOSE, b"\x03\xe9")
+            self.assertEqual(client.file.read(), b"", "and TLS's close_notify behind it")
 
     def test_the_end_answers_and_says_goodbye(self):
         up = self.up()

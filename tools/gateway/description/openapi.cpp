@@ -64,7 +64,9 @@ void write_replies(json::ObjectWriter& replies, const Route& route) {
   const std::string error = content({kJson, "application/json"}, reference("Error"));
   const Bodies& bodies = route.bodies;
   const std::string own = content({kJson, "application/json"}, reference(bodies.gives));
-  if (std::holds_alternative<Streamer>(route.handler))
+  if (route.upgrades)
+    write_reply(replies, "101", "A WebSocket of the subprotocol ojs.v1", "");
+  else if (std::holds_alternative<Streamer>(route.handler))
     write_reply(replies, "200", "Server-sent events", content({"text/event-stream"}, text));
   else if (route.path == "/metrics")
     write_reply(replies, "200", "Prometheus' text format",
@@ -77,6 +79,7 @@ void write_replies(json::ObjectWriter& replies, const Route& route) {
     write_reply(replies, bodies.also, "What became of it, or an error",
                 content({kJson, "application/json"}, "{\"anyOf\":[" + reference(bodies.gives) +
                                                          ',' + reference("Error") + "]}"));
+  if (route.upgrades) write_reply(replies, "426", "It asks for no WebSocket", error);
   if (route.path.ends_with("/{id}/result"))
     write_reply(replies, "410", "The result, or its job, is kept no longer: RESULT_PRUNED", error);
   write_reply(replies, "default", "Refused", error);

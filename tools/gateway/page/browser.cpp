@@ -43,13 +43,15 @@ void admit_page(const Request& request, bool loopback_alone) {
         fmt::format("this gateway serves its own machine, and does not answer to the name {}",
                     host.substr(0, 128)),
         "Use an address or localhost, or start the gateway with --token-file or --open.");
-  if (request.method == "GET" || request.method == "HEAD") return;
+  const bool only_reads = request.method == "GET" || request.method == "HEAD";
+  if (only_reads && request.header("upgrade").empty()) return;
   std::string_view origin = request.header("origin");
   if (origin.empty()) return;
   const std::size_t scheme = origin.find("://");
   if (scheme != std::string_view::npos && boost::beast::iequals(origin.substr(scheme + 3), host))
     return;
-  throw forbidden(fmt::format("a page of {} may not change anything here", origin.substr(0, 128)),
+  throw forbidden(fmt::format("a page of {} may not {} here", origin.substr(0, 128),
+                              only_reads ? "open a WebSocket" : "change anything"),
                   "A proxy before the gateway must hand on the Host that the browser sent.");
 }
 

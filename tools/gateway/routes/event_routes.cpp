@@ -12,6 +12,7 @@
 #include "tools/gateway/routes/handlers.hpp"
 #include "tools/gateway/routes/paging.hpp"
 #include "tools/gateway/serving/hall.hpp"
+#include "tools/gateway/streams/channels.hpp"
 #include "tools/gateway/streams/event_stream.hpp"
 #include "tools/gateway/streams/job_streams.hpp"
 #include "tools/shell/known_id.hpp"
@@ -125,6 +126,13 @@ asio::awaitable<void> stream_of_queue(Desk& desk, const Request& request, Visit&
   return follow(desk, request, visit, std::move(filter));
 }
 
+/// `channel` would choose for all that the client subscribes to.
+asio::awaitable<void> channels(Desk& desk, const Request& request, Visit& visit) {
+  if (request.asked("channel") != nullptr)
+    throw invalid_request("a WebSocket's channels are subscribed to by its messages", "channel");
+  return converse(desk, request, visit, wanted(request));
+}
+
 }  // namespace
 
 std::span<const Route> event_routes() {
@@ -134,6 +142,11 @@ std::span<const Route> event_routes() {
       {"GET", "/ojs/v1/jobs/{id}/events", Scope::kRead, &stream_of_job},
       {"GET", "/ojs/v1/jobs/{id}/progress/stream", Scope::kRead, &stream_of_progress},
       {"GET", "/ojs/v1/queues/{name}/events", Scope::kRead, &stream_of_queue},
+      {.method = "GET",
+       .path = "/ojs/v1/ws",
+       .scope = Scope::kRead,
+       .handler = &channels,
+       .upgrades = true},
   };
   return kRoutes;
 }

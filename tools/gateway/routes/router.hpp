@@ -21,7 +21,7 @@ namespace ojs_shm::gateway {
 using Handler = Reply (*)(Desk&, const Request&);
 /// May wait without a thread.
 using Waiter = boost::asio::awaitable<Reply> (*)(Desk&, const Request&, Visit&);
-/// Sends server-sent events until the client or the gateway goes.
+/// Sends server-sent events, or talks through a WebSocket, until the client or the gateway goes.
 using Streamer = boost::asio::awaitable<void> (*)(Desk&, const Request&, Visit&);
 
 enum class Pace : std::uint8_t {
@@ -45,6 +45,7 @@ struct Route {
   Pace pace = Pace::kQuick;
   bool test_hook = false;  ///< there only with --test-hooks
   bool file = false;       ///< of the dashboard, not of the API
+  bool upgrades = false;   ///< to a WebSocket
 };
 
 /// All endpoints.

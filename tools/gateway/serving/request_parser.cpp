@@ -15,6 +15,7 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr std::size_t kLongestId = 128;
+constexpr std::size_t kUsualHeaders = 7;
 
 /// Only these matter to a handler, and X-Request-ID.
 constexpr std::pair<http::field, std::string_view> kHeaders[] = {
@@ -25,6 +26,10 @@ constexpr std::pair<http::field, std::string_view> kHeaders[] = {
     {http::field::accept_encoding, "accept-encoding"},
     {http::field::host, "host"},
     {http::field::origin, "origin"},
+    {http::field::upgrade, "upgrade"},
+    {http::field::sec_websocket_key, "sec-websocket-key"},
+    {http::field::sec_websocket_version, "sec-websocket-version"},
+    {http::field::sec_websocket_protocol, "sec-websocket-protocol"},
 };
 constexpr std::string_view kOwnHeaders[] = {"ojs-version",       "x-ojs-tenant",
                                             "ojs-block-timeout", "last-event-id",
@@ -46,7 +51,7 @@ void RequestParser::on_request_impl(http::verb, Text method_text, Text target, i
   http_version_ = version;
   request_.method.assign(method_text.data(), method_text.size());
   target_.assign(target.data(), target.size());
-  request_.headers.reserve(std::size(kHeaders));
+  request_.headers.reserve(kUsualHeaders);
 }
 
 void RequestParser::on_field_impl(Field field, Text name, Text value, Failure&) {
@@ -60,6 +65,11 @@ void RequestParser::on_field_impl(Field field, Text name, Text value, Failure&) 
   else if (request_.id.empty() && value.size() <= kLongestId &&
            beast::iequals(name, "X-Request-ID"))
     request_.id.assign(value.data(), value.size());
+}
+
+/// Of what Connection says, only this is of the request and not of the connection.
+void RequestParser::on_header_impl(Failure&) {
+  if (upgrade()) request_.headers.emplace_back("connection", "upgrade");
 }
 
 void RequestParser::on_body_init_impl(const boost::optional<std::uint64_t>& length, Failure&) {

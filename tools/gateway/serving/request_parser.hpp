@@ -36,7 +36,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   void on_body_init_impl(const boost::optional<std::uint64_t>& length, Failure& failed) override;
   std::size_t on_body_impl(Text piece, Failure& failed) override;
   std::size_t on_chunk_body_impl(std::uint64_t left, Text piece, Failure& failed) override;
-  void on_header_impl(Failure&) override {}
+  void on_header_impl(Failure&) override;
   void on_chunk_header_impl(std::uint64_t, Text, Failure&) override {}
   void on_finish_impl(Failure&) override {}
   void on_response_impl(int, Text, int, Failure&) override {}

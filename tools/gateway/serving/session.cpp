@@ -42,6 +42,12 @@ bool asks_for_head_alone(const Request& request, const beast::flat_buffer& buffe
   return request.method == "HEAD" || unread.starts_with("HEAD ");
 }
 
+/// What came ahead of the handshake's answer would be lost. Throws a Fault.
+void expect_nothing_ahead(const beast::flat_buffer& buffer) {
+  if (buffer.size() != 0)
+    throw invalid_request("a WebSocket's first message comes behind the answer to its handshake");
+}
+
 /// The rest of a reply behind its first bytes.
 std::array<asio::const_buffer, 2> behind(std::array<asio::const_buffer, 2> parts,
                                          std::size_t bytes) {
@@ -236,7 +242,7 @@ asio::awaitable<Reply> Session::answer_slowly(const Route& route, const Request&
     co_return co_await asio::co_spawn(server_.back_room(), slowly, asio::use_awaitable);
   }
   co_await std::get<Streamer>(route.handler)(shift_.desk(), request, *this);
-  if (streaming_ && knows_chunks_ && !gone_) {
+  if (streaming_ && knows_chunks_ && !talk_ && !gone_) {
     beast::error_code ignored;
     stream_.expires_after(server_.hall().options().write_time);
     co_await asio::async_write(stream_, http::make_chunk_last(),
@@ -352,6 +358,15 @@ asio::awaitable<void> Session::send(std::string_view text) {
     co_await asio::async_write(stream_, piece, asio::redirect_error(asio::use_awaitable, failed));
   stream_.expires_never();
   if (failed) gone_ = true;
+}
+
+asio::awaitable<void> Session::begin_talk(const Request& request, std::string_view subprotocol) {
+  expect_nothing_ahead(buffer_);
+  streaming_ = true;
+  // GCC 12 lays out a wrong frame for `if (co_await talk_->begin(...))`.
+  Talk& talk = talk_.emplace(stream_, server_.hall().options().write_time);
+  const bool begun = co_await talk.begin(request, subprotocol);
+  gone_ = gone_ || !begun;
 }
 
 }  // namespace ojs_shm::gateway

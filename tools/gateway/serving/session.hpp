@@ -13,6 +13,7 @@
 #include "tools/gateway/routes/exchange.hpp"
 #include "tools/gateway/routes/fault.hpp"
 #include "tools/gateway/serving/shift.hpp"
+#include "tools/gateway/serving/talk.hpp"
 #include "tools/gateway/serving/visit.hpp"
 #include "tools/gateway/serving/wire.hpp"
 
@@ -42,6 +43,9 @@ class Session final : public Visit {
   void wake() override { timer_.cancel(); }
   boost::asio::awaitable<void> begin_stream() override;
   boost::asio::awaitable<void> send(std::string_view text) override;
+  boost::asio::awaitable<void> begin_talk(const Request& request,
+                                          std::string_view subprotocol) override;
+  Talk* talk() override { return talk_ && !gone_ ? &*talk_ : nullptr; }
   Shift& shift() override { return shift_; }
 
  private:
@@ -67,6 +71,7 @@ class Session final : public Visit {
   Server& server_;
   Shift& shift_;
   Wire stream_;
+  std::optional<Talk> talk_;
   Shift::Watched watched_;
   boost::asio::steady_timer timer_;   ///< of a sleep
   boost::asio::steady_timer glance_;  ///< until the client's end is looked for again

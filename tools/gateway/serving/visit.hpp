@@ -10,9 +10,11 @@
 namespace ojs_shm::gateway {
 
 class Shift;
+class Talk;
+struct Request;
 
-/// The connection of a request that waits or streams: sleeps that end early when the client goes or
-/// the gateway closes, and pieces of a stream.
+/// The connection of a request that waits, streams or talks: sleeps that end early when the client
+/// goes or the gateway closes, pieces of a stream, and a WebSocket.
 class Visit {
  public:
   virtual ~Visit() = default;
@@ -25,6 +27,12 @@ class Visit {
   /// Sends the head of an event stream, once.
   virtual boost::asio::awaitable<void> begin_stream() = 0;
   virtual boost::asio::awaitable<void> send(std::string_view text) = 0;
+  /// Makes a WebSocket of the connection, once, unless the client is gone, or is told why it gets
+  /// none. Throws a Fault.
+  virtual boost::asio::awaitable<void> begin_talk(const Request& request,
+                                                  std::string_view subprotocol) = 0;
+  /// nullptr: the connection is no WebSocket.
+  virtual Talk* talk() = 0;
   /// What waits on the thread of this connection.
   virtual Shift& shift() = 0;
 };

@@ -11,7 +11,7 @@
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/serving/hall.hpp"
-#include "tools/gateway/serving/shift.hpp"
+#include "tools/gateway/streams/listener.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -21,38 +21,8 @@ namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kHeartbeat{15};
-constexpr std::size_t kPiece = 256;
 /// Beyond this age an event is on the tape of every reader that joins.
 constexpr std::chrono::milliseconds kSettled{100};
-
-/// A listener of the tape; gives its place up at the end.
-class Listener {
- public:
-  Listener(Hall& hall, Visit& visit, std::string_view after)
-      : tape_(hall.tape()), list_(visit.shift().listeners()) {
-    at_ = tape_.join(after, gap_);
-    place_ = list_.insert(list_.end(), &visit);
-    hall.listeners_came();
-  }
-  ~Listener() {
-    list_.erase(place_);
-    tape_.leave();
-  }
-  Listener(const Listener&) = delete;
-  const Tape::Gap& first_gap() const { return gap_; }
-  void begin_again(std::string_view after) {
-    at_ = tape_.join(after, gap_);
-    tape_.leave();
-  }
-  auto read(Tape::Gap& gap) { return tape_.read(at_, kPiece, gap); }
-
- private:
-  Tape& tape_;
-  Tape::Place at_;
-  std::list<Visit*>& list_;
-  std::list<Visit*>::iterator place_;
-  Tape::Gap gap_;
-};
 
 std::string system_piece(Desk& desk, std::string_view type, const std::string& data) {
   const std::string json = object([&](json::ObjectWriter& writer) {
@@ -175,7 +145,8 @@ asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit, E
       co_await visit.send(pieces);
       said = now;
     }
-    if (over && events.size() < kPiece) co_return;  // else the job may have been retried since
+    if (over && events.size() < Listener::kPiece)
+      co_return;  // else the job may have been retried since
     if (events.empty()) co_await visit.sleep(until(std::min(said + kHeartbeat, end_by)));
   }
   if (visit.closing()) co_await visit.send(system_piece(desk, "server.shutdown", "{}"));

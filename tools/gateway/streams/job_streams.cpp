@@ -19,12 +19,7 @@ std::uint64_t ended_at(const JobInfo& job) {
   return std::max({job.completed_at_ms, job.discarded_at_ms, job.cancelled_at_ms});
 }
 
-/// The single event of a job that has ended. Source: ojs-realtime 2.1.
-std::string tell_change(Desk& desk, const JobInfo& job) {
-  const KnownJob known = desk.hall.tape().jobs().find(desk.observer, job.id);
-  return piece_of(id_of_end(job.id), "job.state_changed",
-                  print_state_change(last_change(job), job.id, job.queue, known, ended_at(job)));
-}
+std::string tell_change(Desk& desk, const JobInfo& job) { return piece_of(end_of(desk, job)); }
 
 /// Source: ojs-progress 7.2.
 std::string_view name_of_end(State state) {
@@ -84,6 +79,19 @@ std::string tell_progress(Desk& desk, const Told& told) {
 }
 
 }  // namespace
+
+Told end_of(Desk& desk, const JobInfo& job) {
+  const KnownJob known = desk.hall.tape().jobs().find(desk.observer, job.id);
+  Told told;
+  told.id = id_of_end(job.id);
+  told.type = "job.state_changed";
+  told.queue = job.queue;
+  told.job_id = job.id;
+  told.job_type = job.type;
+  told.tenant = known.tenant;
+  told.json = print_state_change(last_change(job), job.id, job.queue, known, ended_at(job));
+  return told;
+}
 
 JobStream events_of_job(std::string job, const EventFilter& filter) {
   Told change;

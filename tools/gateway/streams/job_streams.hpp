@@ -7,6 +7,9 @@
 
 namespace ojs_shm::gateway {
 
+/// The last change of a job that has ended, as an event. Source: ojs-realtime 2.1.
+Told end_of(Desk& desk, const JobInfo& job);
+
 /// All that happens to a job. One that has ended when the client comes tells its last change, if
 /// the filter lets changes pass.
 JobStream events_of_job(std::string job, const EventFilter& filter);
