@@ -86,8 +86,9 @@ class Channels(OnGateway):
         for channel in ("queue:" + self.queue, "all"):
             client.ask("subscribe", channel)
         self.assertEqual(client.ask("subscribe", "all"), {"type": "subscribed", "channel": "all"}, "twice is once")
-        self.assertEqual(client.ask("unsubscribe", "all"), {"type": "unsubscribed", "channel": "all"})
-        self.assertEqual(client.ask("unsubscribe", "all"), {"type": "unsubscribed", "channel": "all"})
+        for _ in range(2):
+            self.assertEqual(client.ask("unsubscribe", "all"), {"type": "unsubscribed", "channel": "all"})
+        client.events.clear()  # of before
         seen = self.put_job()
         self.call("DELETE", "jobs/" + seen["id"], expect=200)
         while (message := client.next_event())["data"].get("to") != "cancelled":
@@ -99,10 +100,13 @@ class Channels(OnGateway):
         client.ask("subscribe", "job:" + job["id"])
         end = client.next_event()
         self.assertEqual((end["event"], end["data"]["from"], end["data"]["to"]), ("job.state_changed", "active", "completed"))
+        other = self.open("?types=job.state_changed&sources=else")
+        other.ask("subscribe", "job:" + job["id"])
+        self.assertEqual(other.next_event()["event"], "job.state_changed", "as a stream tells it")
         narrow = self.open("?types=job.failed")
         narrow.ask("subscribe", "job:" + job["id"])
         self.assertEqual(narrow.ask("unsubscribe", "all")["type"], "unsubscribed")
-        self.assertFalse(narrow._waiting, "its types do not let the change pass")
+        self.assertFalse(narrow.events, "its types do not let the change pass")
 
     def test_what_is_wrong_is_said_and_the_talk_goes_on(self):
         client = self.open()
@@ -134,7 +138,10 @@ class Channels(OnGateway):
     def test_a_tenant_hears_of_its_own_jobs(self):
         mine, other = (self.put_job(headers={"X-OJS-Tenant": tenant}) for tenant in ("ws-a", "ws-b"))
         client = self.open(headers={"X-OJS-Tenant": "ws-a"})
-        self.assertEqual(client.ask("subscribe", "job:" + other["id"])["code"], "not_found")
+        for each in (client, self.open("?tenant=ws-a")):
+            self.assertEqual(each.ask("subscribe", "job:" + other["id"])["code"], "not_found")
+            self.assertEqual(each.ask("subscribe", "job:" + mine["id"])["type"], "subscribed")
+            each.ask("unsubscribe", "job:" + mine["id"])
         everybody = self.open()
         for each in (client, everybody):
             each.ask("subscribe", "queue:" + self.queue)
@@ -163,12 +170,20 @@ class Channels(OnGateway):
     def test_what_asks_for_no_websocket_gets_none(self):
         plain = self.call("GET", "ws", expect=426)
         self.assertEqual((plain.headers["Upgrade"], plain.error["code"]), ("websocket", "invalid_request"))
-        for status, headers in ((426, {"Upgrade": "h2c"}), (426, {"Upgrade": None}), (426, {"Sec-WebSocket-Version": "8"}),
-                                (400, {"Sec-WebSocket-Key": None}), (400, {"Connection": "close"})):
-            self.assertEqual(self.open(headers=headers).answer.status, status, headers)
-        self.assertEqual(self.open(headers={"Sec-WebSocket-Version": "8"}).answer.headers["sec-websocket-version"], "13")
+        for status, words, headers in (
+                (426, "Upgrade: websocket", {"Upgrade": "h2c"}), (426, "Upgrade: websocket", {"Upgrade": None}),
+                (426, "Upgrade: websocket", {"Connection": "close"}), (426, "must be 13", {"Sec-WebSocket-Version": "8"}),
+                (426, "must be 13", {"Sec-WebSocket-Version": None}), (400, "Key must be", {"Sec-WebSocket-Key": None}),
+                (400, "Key must be", {"Sec-WebSocket-Key": "short"}), (400, "Host", {"Host": None})):
+            answer = self.open(headers=headers).answer
+            self.assertEqual((answer.status, answer.error["code"]), (status, "invalid_request"), headers)
+            self.assertIn(words, answer.error["message"])
+            if status == 426:
+                self.assertEqual((answer.headers["upgrade"], answer.headers["sec-websocket-version"]), ("websocket", "13"))
+        self.assertEqual(self.open(version="1.0").answer.status, 426)
+        self.assertEqual(self.open(headers={"Upgrade": "h2c, WebSocket"}).answer.status, 101)
         ahead = self.open(ahead=b"\x81\x80\0\0\0\0")
-        self.assertEqual(ahead.answer.status, 400, "what came ahead of the answer would be lost")
+        self.assertEqual((ahead.answer.status, ahead.file.read()), (400, b""), "what came ahead of the answer would be lost")
 
     def test_pages_of_strangers_get_none(self):
         self.assertEqual(self.open(headers={"Origin": "http://elsewhere.example"}).answer.status, 403)
@@ -226,6 +241,16 @@ class Endings(unittest.TestCase):
                 pass
             self.assertEqual(up.process.wait(BOUND), 0)
 
+    def test_a_gateway_ends_beside_half_a_message(self):
+        with Up() as up, WebSocket(up) as half:
+            half.socket.sendall(b"\x81\x84\0\0\0\0{")
+            up.call("GET", "/healthz")
+            up.process.send_signal(signal.SIGTERM)
+            self.assertEqual(json.loads(half.receive()[1])["event"], "server.shutdown")
+            self.assertEqual(half.receive()[0], CLOSE)
+            half.socket.sendall(b"\xff\xff\xff")  # no UTF-8
+            self.assertEqual(up.process.wait(BOUND), 0)
+
     def test_a_client_is_asked_and_ended_when_it_is_silent(self):
         with Up() as up, WebSocket(up) as polite, WebSocket(up) as silent:
             kind, payload = polite.receive()
@@ -238,9 +263,12 @@ class Endings(unittest.TestCase):
         with Up("--write-timeout", "1s") as up, WebSocket(up) as client:
             client.ask("subscribe", "all")
             jobs = {"jobs": [{"type": "fill", "args": ["x" * 100], "queue": "fill"}] * 500}
-            while test_manners.Patience.connections(up) != 0:
+
+            def is_dropped():
                 up.call("POST", "jobs/batch", jobs)
                 up.call("POST", "admin/jobs/bulk/cancel", {"filter": {"queue": "fill"}, "confirm": True})
+                return test_manners.Patience.connections(up) == 0
+            eventually(is_dropped)
             self.assertEqual(up.call("GET", "/healthz").status, 200)
 
     def test_a_token_is_needed_where_there_are_tokens(self):

@@ -14,7 +14,7 @@ MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Answer:
-    """Of the server to the handshake: status, and headers by their names in lower case."""
+    """Of the server to the handshake: status, headers by their names in lower case, and the error in its body."""
 
     def __init__(self, file):
         line = file.readline().split()
@@ -22,20 +22,22 @@ class Answer:
         while (header := file.readline().strip()):
             name, _, value = header.decode().partition(":")
             self.headers[name.lower()] = value.strip()
+        length = int(self.headers.get("content-length", 0))
+        self.error = json.loads(file.read(length))["error"] if length else None
 
 
 class WebSocket:
     """A connection to `up` after its handshake. Used with `with`. next() answers pings, receive() does not."""
 
-    def __init__(self, up, query="", headers=None, ahead=b""):
-        self._waiting = collections.deque()
+    def __init__(self, up, query="", headers=None, ahead=b"", version="1.1"):
+        self.events = collections.deque()
         self.socket = up.dial()
         self.file = self.socket.makefile("rb")
         key = base64.b64encode(os.urandom(16)).decode()
         lines = {"Host": up.address, "Upgrade": "websocket", "Connection": "keep-alive, Upgrade",
                  "Sec-WebSocket-Key": key, "Sec-WebSocket-Version": "13"} | (headers or {})
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
-        self.socket.sendall(f"GET /ojs/v1/ws{query} HTTP/1.1\r\n{head}\r\n".encode() + ahead)
+        self.socket.sendall(f"GET /ojs/v1/ws{query} HTTP/{version}\r\n{head}\r\n".encode() + ahead)
         self.answer = Answer(self.file)
         if self.answer.status == 101:
             made = base64.b64encode(hashlib.sha1((key + MAGIC).encode()).digest()).decode()
@@ -90,8 +92,8 @@ class WebSocket:
 
     def reply(self):
         while (message := self.next())["type"] == "event":
-            self._waiting.append(message)
+            self.events.append(message)
         return message
 
     def next_event(self):
-        return self._waiting.popleft() if self._waiting else self.next()
+        return self.events.popleft() if self.events else self.next()

@@ -130,7 +130,7 @@ asio::awaitable<void> stream_of_queue(Desk& desk, const Request& request, Visit&
 asio::awaitable<void> channels(Desk& desk, const Request& request, Visit& visit) {
   if (request.asked("channel") != nullptr)
     throw invalid_request("a WebSocket's channels are subscribed to by its messages", "channel");
-  return converse(desk, request, visit, wanted(request));
+  return talk_in_channels(desk, request, visit, wanted(request));
 }
 
 }  // namespace

@@ -67,9 +67,10 @@ void RequestParser::on_field_impl(Field field, Text name, Text value, Failure&) 
     request_.id.assign(value.data(), value.size());
 }
 
-/// Of what Connection says, only this is of the request and not of the connection.
+/// Of what Connection says, only this is of the request and not of the connection. HTTP/1.0 has no
+/// Upgrade. Source: RFC 9110, 7.8.
 void RequestParser::on_header_impl(Failure&) {
-  if (upgrade()) request_.headers.emplace_back("connection", "upgrade");
+  if (upgrade() && http_version_ >= 11) request_.headers.emplace_back("connection", "upgrade");
 }
 
 void RequestParser::on_body_init_impl(const boost::optional<std::uint64_t>& length, Failure&) {

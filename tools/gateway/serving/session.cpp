@@ -42,10 +42,9 @@ bool asks_for_head_alone(const Request& request, const beast::flat_buffer& buffe
   return request.method == "HEAD" || unread.starts_with("HEAD ");
 }
 
-/// What came ahead of the handshake's answer would be lost. Throws a Fault.
-void expect_nothing_ahead(const beast::flat_buffer& buffer) {
-  if (buffer.size() != 0)
-    throw invalid_request("a WebSocket's first message comes behind the answer to its handshake");
+/// Messages would be lost that came ahead of the handshake's answer.
+Fault sent_ahead() {
+  return invalid_request("a WebSocket's first message comes behind the answer to its handshake");
 }
 
 /// The rest of a reply behind its first bytes.
@@ -95,7 +94,7 @@ asio::awaitable<void> Session::converse() {
   idle_ = false;
   while (goes_on && !closing_) goes_on = co_await serve_one();
   co_await stream_.part();
-  if (!refused_ || closing_) co_return;
+  if (!sends_on_ || closing_) co_return;
   idle_ = true;
   co_await stream_.hear_out(server_.hall().options().request_time);
   idle_ = false;
@@ -170,7 +169,7 @@ asio::awaitable<bool> Session::read_body(RequestParser& parser) {
 }
 
 asio::awaitable<void> Session::refuse(RequestParser& parser, const Fault& fault) {
-  refused_ = true;
+  sends_on_ = true;
   Request request;
   if (asks_for_head_alone(parser.request(), buffer_)) request.method = "HEAD";
   request.id = server_.new_request_id();
@@ -218,7 +217,7 @@ asio::awaitable<bool> Session::serve_one() {
     if (reply.sent) reply.sent(false);
     co_return false;
   }
-  const bool keep_alive = parser.keep_alive() && !closing_;
+  const bool keep_alive = parser.keep_alive() && !closing_ && !sends_on_;
   write_now(reply, request, keep_alive);
   bool delivered = true;
   if (asio::buffer_size(unsent_) != 0) delivered = co_await write_rest();
@@ -361,7 +360,8 @@ asio::awaitable<void> Session::send(std::string_view text) {
 }
 
 asio::awaitable<void> Session::begin_talk(const Request& request, std::string_view subprotocol) {
-  expect_nothing_ahead(buffer_);
+  sends_on_ = true;
+  if (buffer_.size() != 0) throw sent_ahead();
   streaming_ = true;
   // GCC 12 lays out a wrong frame for `if (co_await talk_->begin(...))`.
   Talk& talk = talk_.emplace(stream_, server_.hall().options().write_time);

@@ -46,12 +46,14 @@ asio::awaitable<bool> Talk::begin(const Request& request, std::string_view subpr
   http::request<http::empty_body> knock{http::verb::get, "/", 11};
   for (const auto& [name, value] : request.headers) knock.insert(viewed(name), viewed(value));
   const bool known = offers(request, subprotocol);
-  stream_.set_option(websocket::stream_base::decorator([&](websocket::response_type& reply) {
-    reply.set(http::field::server, "ojs-shm-gateway");
-    reply.set("OJS-Version", "1.0");
-    reply.set("X-Request-ID", request.id);
-    if (known) reply.set(http::field::sec_websocket_protocol, viewed(subprotocol));
-  }));
+  const std::string taken(known ? subprotocol : std::string_view());
+  stream_.set_option(
+      websocket::stream_base::decorator([taken, id = request.id](websocket::response_type& reply) {
+        reply.set(http::field::server, "ojs-shm-gateway");
+        reply.set("OJS-Version", "1.0");
+        reply.set("X-Request-ID", id);
+        if (!taken.empty()) reply.set(http::field::sec_websocket_protocol, taken);
+      }));
   beast::error_code failed;
   wire_.expires_after(patience_);
   co_await stream_.async_accept(knock, asio::redirect_error(asio::use_awaitable, failed));
@@ -78,7 +80,7 @@ asio::awaitable<bool> Talk::say(std::string_view text) {
 }
 
 asio::awaitable<void> Talk::ping() {
-  beast::error_code failed;  // whoever hears hears of it
+  beast::error_code failed;  // hear() tells it
   wire_.expires_after(patience_);
   co_await stream_.async_ping({}, asio::redirect_error(asio::use_awaitable, failed));
   wire_.expires_never();

@@ -21,8 +21,8 @@
 
 namespace ojs_shm::gateway {
 
-/// A WebSocket over the bytes of a connection: messages both ways. One may hear while another says
-/// something. Source: RFC 6455.
+/// A WebSocket over the bytes of a connection: messages both ways. hear() may wait while something
+/// is said. Source: RFC 6455.
 class Talk {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,8 +34,8 @@ class Talk {
   /// The client has `patience` to take the handshake's answer, and each message.
   Talk(Wire& wire, std::chrono::milliseconds patience);
 
-  /// Answers the client's handshake, with this subprotocol if it offers that. False: it was none,
-  /// as the client has been told, or the client is gone.
+  /// Answers the client's handshake, with this subprotocol if it offers that. False: the client is
+  /// gone, or was told that it sent none.
   boost::asio::awaitable<bool> begin(const Request& request, std::string_view subprotocol);
   /// The next message; nothing: the talk is over.
   boost::asio::awaitable<std::optional<std::string>> hear();
@@ -44,8 +44,7 @@ class Talk {
   boost::asio::awaitable<void> ping();
   /// When the last answer to a ping was heard; before the first, when the talk began.
   Clock::time_point last_pong() const { return last_pong_; }
-  /// Says farewell, and waits for the client's for a moment. Whoever hears then hears that it is
-  /// over.
+  /// Says farewell, and waits for the client's for a moment; then a hear() that waits gives nothing.
   boost::asio::awaitable<void> end(CloseCode why);
   /// Without a farewell: the client answers no more.
   void break_off() { wire_.close(); }
@@ -57,15 +56,15 @@ class Talk {
   Clock::time_point last_pong_ = Clock::now();
 };
 
-/// Beast asks this of a stream behind both farewells. There is nothing to do: whoever has the wire
-/// ends it.
+/// Beast asks this of a stream behind both farewells. There is nothing to do: the session ends the
+/// wire.
 template <class Handler>
 void async_teardown(boost::beast::role_type, Wire& wire, Handler&& handler) {
   boost::asio::post(
       wire.get_executor(),
       boost::beast::bind_front_handler(std::forward<Handler>(handler), boost::beast::error_code()));
 }
-/// And this where a time that it looks after is over.
+/// And this where a time that Beast looks after is over.
 inline void beast_close_socket(Wire& wire) { wire.close(); }
 
 }  // namespace ojs_shm::gateway

@@ -31,7 +31,7 @@ class Visit {
   /// none. Throws a Fault.
   virtual boost::asio::awaitable<void> begin_talk(const Request& request,
                                                   std::string_view subprotocol) = 0;
-  /// nullptr: the connection is no WebSocket.
+  /// nullptr: the connection is no WebSocket, or its client is gone.
   virtual Talk* talk() = 0;
   /// What waits on the thread of this connection.
   virtual Shift& shift() = 0;

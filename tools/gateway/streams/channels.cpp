@@ -8,7 +8,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 #include <utility>
 
 #include "tools/gateway/intake/body.hpp"
@@ -19,6 +19,7 @@
 #include "tools/gateway/streams/job_streams.hpp"
 #include "tools/gateway/streams/listener.hpp"
 #include "tools/shell/known_id.hpp"
+#include "worker_api/json/envelope.hpp"
 #include "worker_api/json/time_text.hpp"
 
 namespace ojs_shm::gateway {
@@ -29,6 +30,8 @@ using Clock = Talk::Clock;
 
 /// Source: ojs-realtime 3.5.
 constexpr std::chrono::seconds kPing{15}, kPong{10};
+/// A little more than Talk::end() takes at most.
+constexpr std::chrono::seconds kLastMoment{3};
 constexpr std::string_view kJob = "job:", kQueue = "queue:", kAll = "all";
 
 std::string said(std::string_view type, std::string_view channel) {
@@ -38,11 +41,24 @@ std::string said(std::string_view type, std::string_view channel) {
   });
 }
 
-Fault upgrade_required() {
-  Fault fault{.status = 426, .code = "invalid_request"};
-  fault.message = "a WebSocket is opened by GET with Upgrade: websocket";
-  fault.headers = {{"Upgrade", "websocket"}};
+Fault upgrade_required(std::string message) {
+  Fault fault{.status = 426, .code = "invalid_request", .message = std::move(message)};
+  fault.headers = {{"Upgrade", "websocket"}, {"Sec-WebSocket-Version", "13"}};
   return fault;
+}
+
+/// Source: RFC 6455 4.2.1.
+void check_handshake(const Request& request) {
+  constexpr std::size_t kKeyLength = 24;  // 16 bytes in base64
+  const std::string upgrade(request.header("upgrade"));
+  if (request.method != "GET" || request.header("connection") != "upgrade" ||
+      !boost::beast::http::token_list(upgrade).exists("websocket"))
+    throw upgrade_required("a WebSocket is opened by GET with Upgrade: websocket");
+  if (request.header("sec-websocket-version") != "13")
+    throw upgrade_required("Sec-WebSocket-Version must be 13");
+  if (request.header("host").empty()) throw invalid_request("a WebSocket's request needs a Host");
+  if (request.header("sec-websocket-key").size() != kKeyLength)
+    throw invalid_request("Sec-WebSocket-Key must be 16 bytes in base64");
 }
 
 std::string refused(const Fault& fault) {
@@ -97,11 +113,12 @@ class Conversation {
         talk_(talk),
         channels_(std::move(channels)),
         listener_(desk.hall, visit, {}),
-        answered_(visit.shift().context(), Clock::time_point::max()) {}
+        answered_(visit.shift().context(), Clock::time_point::max()),
+        last_moment_(visit.shift().context(), Clock::time_point::max()) {}
 
   asio::awaitable<void> run() {
     using namespace asio::experimental::awaitable_operators;
-    co_await (hear_all() && say_all());
+    co_await ((hear_all() && say_all()) || last_moment());
   }
 
  private:
@@ -120,8 +137,8 @@ class Conversation {
   asio::awaitable<void> say_all() {
     while (!over_ && !visit_.over()) {
       co_await say(answers());
-      co_await say(news());
       co_await look_after_client();
+      co_await say(news());  // a wake is noticed from here on, or what it tells of is read
       if (!heard_ && !has_news_ && !over_)
         co_await visit_.sleep(std::chrono::ceil<std::chrono::milliseconds>(due() - Clock::now()));
     }
@@ -129,7 +146,17 @@ class Conversation {
     if (leaves) co_await talk_.say(system_message(desk_, "server.shutdown", "{}"));
     over_ = true;
     answered_.cancel();
+    last_moment_.expires_after(kLastMoment);
     if (leaves) co_await talk_.end(Talk::CloseCode::going_away);
+  }
+
+  /// What both still wait for when nothing more is said must not hold the connection: a client may
+  /// keep Beast's own answers waiting, and a farewell behind half a message that never comes.
+  asio::awaitable<void> last_moment() {
+    boost::system::error_code set_anew = asio::error::operation_aborted;
+    while (set_anew)
+      co_await last_moment_.async_wait(asio::redirect_error(asio::use_awaitable, set_anew));
+    talk_.break_off();
   }
 
   std::vector<std::string> answers() {
@@ -150,12 +177,12 @@ class Conversation {
       else
         channels_.tell(*told, messages);
     }
-    has_news_ = !events.empty();
+    has_news_ = gap.there || !events.empty();
     return messages;
   }
 
   asio::awaitable<void> say(std::vector<std::string> messages) {
-    for (std::size_t i = 0; i < messages.size() && !over_; ++i) {
+    for (std::size_t i = 0; i < messages.size() && !over_ && !visit_.over(); ++i) {
       const bool taken = co_await talk_.say(messages[i]);
       over_ = over_ || !taken;
     }
@@ -166,7 +193,7 @@ class Conversation {
 
   /// Asks now and then whether it is there, and gives it up when it has not answered.
   asio::awaitable<void> look_after_client() {
-    if (over_ || Clock::now() < due()) co_return;
+    if (over_ || heard_ || Clock::now() < due()) co_return;  // behind a message there may be a pong
     if (awaits_pong()) {
       talk_.break_off();
       over_ = true;
@@ -182,6 +209,7 @@ class Conversation {
   Channels channels_;
   Listener listener_;
   asio::steady_timer answered_;  ///< what was heard
+  asio::steady_timer last_moment_;
   std::optional<std::string> heard_ = {};
   Clock::time_point pinged_ = talk_.last_pong();
   bool has_news_ = false, over_ = false;
@@ -193,7 +221,9 @@ std::string Channels::known(std::string channel) const {
   if (channel == kAll) return channel;
   if (channel.starts_with(kJob)) {
     const std::string id = shell::known_id(channel.substr(kJob.size()));
-    (void)job_of(desk_, request_, id);
+    const JobInfo job = must(desk_.observer.get(id), id);
+    if (!filter_.tenant.empty() && tenant_of(job.extra) != filter_.tenant)
+      throw not_found("job", id);
     return std::string(kJob) + id;
   }
   if (!channel.starts_with(kQueue))
@@ -213,7 +243,9 @@ std::vector<std::string> Channels::subscribe(std::string channel) {
   if (!channel.starts_with(kJob)) return answer;
   const auto job = desk_.observer.get(channel.substr(kJob.size()));
   if (!job || !is_terminal(job->state)) return answer;
-  if (const Told end = end_of(desk_, *job); filter_.lets_pass(end))
+  const EventFilter of_ends{
+      .types = filter_.types, .job_types = filter_.job_types, .state_changes = true};
+  if (const Told end = end_of(desk_, *job); of_ends.lets_pass(end))
     answer.push_back(message_of(end, channel));
   return answer;
 }
@@ -242,14 +274,13 @@ void Channels::tell(const Told& told, std::vector<std::string>& messages) const 
     if (channels_.contains(channel)) messages.push_back(message_of(told, channel));
 }
 
-asio::awaitable<void> converse(Desk& desk, const Request& request, Visit& visit,
-                               EventFilter filter) {
-  if (request.method != "GET" || !boost::beast::iequals(request.header("upgrade"), "websocket"))
-    throw upgrade_required();
+asio::awaitable<void> talk_in_channels(Desk& desk, const Request& request, Visit& visit,
+                                       EventFilter filter) {
+  check_handshake(request);
   co_await visit.begin_talk(request, "ojs.v1");
   if (visit.talk() == nullptr) co_return;
   filter.state_changes = true;
-  Conversation conversation(desk, visit, *visit.talk(), Channels(desk, request, std::move(filter)));
+  Conversation conversation(desk, visit, *visit.talk(), Channels(desk, std::move(filter)));
   co_await conversation.run();
 }
 

@@ -22,9 +22,8 @@ class Channels {
  public:
   static constexpr std::size_t kMost = 1'000;
 
-  /// Of what the filter lets pass, for the client that sent the request.
-  Channels(Desk& desk, const Request& request, EventFilter filter)
-      : desk_(desk), request_(request), filter_(std::move(filter)) {}
+  /// Of what the filter lets pass.
+  Channels(Desk& desk, EventFilter filter) : desk_(desk), filter_(std::move(filter)) {}
 
   /// What the client gets back for its message.
   std::vector<std::string> answer(std::string_view message);
@@ -37,14 +36,13 @@ class Channels {
   std::string known(std::string channel) const;
 
   Desk& desk_;
-  const Request& request_;
   EventFilter filter_;
   std::unordered_set<std::string> channels_;
 };
 
-/// Talks with a client of channels until it or the gateway goes. Throws a Fault when the request is
-/// none for a WebSocket.
-boost::asio::awaitable<void> converse(Desk& desk, const Request& request, Visit& visit,
-                                      EventFilter filter);
+/// Makes a WebSocket of the connection and talks with its client until it or the gateway goes.
+/// Throws a Fault when the request is none for a WebSocket.
+boost::asio::awaitable<void> talk_in_channels(Desk& desk, const Request& request, Visit& visit,
+                                              EventFilter filter);
 
 }  // namespace ojs_shm::gateway

@@ -147,7 +147,9 @@ asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit, E
     }
     if (over && events.size() < Listener::kPiece)
       co_return;  // else the job may have been retried since
-    if (events.empty()) co_await visit.sleep(until(std::min(said + kHeartbeat, end_by)));
+    // What was told while something was sent woke nobody.
+    if (events.empty() && pieces.empty())
+      co_await visit.sleep(until(std::min(said + kHeartbeat, end_by)));
   }
   if (visit.closing()) co_await visit.send(system_piece(desk, "server.shutdown", "{}"));
 }
