@@ -26,10 +26,8 @@ Outcome Actor::Batch::enter(std::vector<JobId>& ids) {
   ids.resize(specs.size());
   outcome = fill(ids);
   if (outcome == Outcome::kOk) outcome = actor_.claim_keys(specs, slots_, rivals_);
-  const bool waited_for_itself = outcome == Outcome::kBusy && !share_.victims().empty();
   if (outcome == Outcome::kOk && (!share_.all_leave(rivals_) || !actor_.seize_rivals(rivals_)))
     outcome = Outcome::kRivalMoved;
-  if (waited_for_itself) outcome = Outcome::kRivalMoved;
   if (outcome != Outcome::kOk) {
     take_back();
     ids.clear();

@@ -24,6 +24,7 @@ shm::KeyIndex::Standing KeyLook::operator()(std::uint32_t slot) const {
   const Control found(job.control.load_seq_cst());
   if (found.state() == kSlotFree || !is_unique(job) || key_of(job.annex()) != key_) return kPasses;
   if (is_exclusive(found.state())) {
+    if (found.state() == kSlotMoving && found.owner() == lane_) return kPasses;
     waits_ = true;
     return found.state() == kSlotFilling ? kComes : kKeepsOut;
   }
@@ -79,7 +80,7 @@ Outcome UniqueKeys::claim_key(const NewAnnex& annex, std::uint32_t slot, std::ui
 Outcome UniqueKeys::claim_key_among(const NewAnnex& annex, std::uint32_t slot, std::uint64_t now,
                                     Rivals& rivals) {
   const UniqueKey key = key_of(annex);
-  KeyLook look(store_, key, {annex.uniqueness}, now);
+  KeyLook look(store_, key, {annex.uniqueness}, now, owner_);
   for (unsigned looks = 0; looks < kPatience; ++looks) {
     switch (slots_.keys().insert(key.lo, slot, look)) {
       case shm::KeyIndex::Insert::kDone:
@@ -115,7 +116,7 @@ bool UniqueKeys::others_come(UniqueKey key, const KeyLook& look) const {
 /// or has to replace, anyway.
 Outcome UniqueKeys::foresee_clash(const NewAnnex& annex) {
   const UniqueKey key = key_of(annex);
-  KeyLook look(store_, key, {annex.uniqueness}, store_.now_ms());
+  KeyLook look(store_, key, {annex.uniqueness}, store_.now_ms(), owner_);
   const bool found = shm::KeyIndex::find(segment_, key.lo, look) != kNoIndex;
   if (look.waits()) return Outcome::kOk;
   if (!look.rivals().empty()) return Outcome::kMustReplace;
@@ -129,7 +130,7 @@ void UniqueKeys::foresee_leavers(std::span<const NewJob> specs, std::uint32_t qu
   for (const NewJob& spec : specs) {
     if (!spec.unique() || !Uniqueness{spec.annex->uniqueness}.replaces()) continue;
     const UniqueKey key = key_of(*spec.annex);
-    KeyLook look(store_, key, {spec.annex->uniqueness}, store_.now_ms());
+    KeyLook look(store_, key, {spec.annex->uniqueness}, store_.now_ms(), owner_);
     (void)shm::KeyIndex::find(segment_, key.lo, look);
     for (const Rival& rival : look.rivals()) {
       const JobRecord& job = store_.job(rival.slot);
@@ -191,7 +192,8 @@ Outcome UniqueKeys::reclaim_key(std::uint32_t slot, const JobRecord& job) {
   const std::uint64_t now = store_.now_ms();
   if (own.end(job.created_at.get()) <= now) return Outcome::kOk;
   KeyLook look(store_, key,
-               Uniqueness::make(own.states(), OnConflict::kReject, false, own.period_ms()), now);
+               Uniqueness::make(own.states(), OnConflict::kReject, false, own.period_ms()), now,
+               owner_);
   switch (slots_.keys().stand(key.lo, slot, look)) {
     case shm::KeyIndex::Insert::kDone: return Outcome::kOk;
     case shm::KeyIndex::Insert::kFull: return Outcome::kNoKeys;

@@ -103,11 +103,12 @@ struct Rival {
 using Rivals = Short<Rival>;
 
 /// How a new job looks at the others of its key. After a look: what is in its way, or what it
-/// replaces.
+/// replaces. What its own lane has in hand for it, the jobs that its queue drops for it, is not in
+/// its way: they end when it is committed, as if they had been dropped behind it.
 class KeyLook final : public shm::KeyIndex::Carries {
  public:
-  KeyLook(const Store& store, UniqueKey key, Uniqueness wish, std::uint64_t now)
-      : store_(store), key_(key), wish_(wish), now_(now) {}
+  KeyLook(const Store& store, UniqueKey key, Uniqueness wish, std::uint64_t now, std::uint32_t lane)
+      : store_(store), key_(key), wish_(wish), now_(now), lane_(lane) {}
   /// Whether the job in the slot keeps the new one out, now or for the moment.
   shm::KeyIndex::Standing operator()(std::uint32_t slot) const override;
   bool plausible(std::uint32_t slot, std::uint64_t fingerprint) const override {
@@ -135,6 +136,7 @@ class KeyLook final : public shm::KeyIndex::Carries {
   UniqueKey key_;
   Uniqueness wish_;
   std::uint64_t now_;
+  std::uint32_t lane_;
   mutable bool waits_ = false;
   mutable Clash clash_;
   mutable Few<Seen, 4> seen_;

@@ -30,6 +30,7 @@ std::vector<Operation> unique_operations() {
       replace = unique(R"({"keys":["args"],"on_conflict":"replace"})"),
       other = unique(R"({"keys":["args"],"on_conflict":"replace"})", "[2]"),
       shift = unique(R"({"keys":["args"],"on_conflict":"replace_except_schedule"})"),
+      at_work = unique(R"({"keys":["args"],"states":["active"]})"),
       long_lived =
           unique(R"({"keys":["args"],"states":["available","completed"],"period":"PT1H"})");
   const auto there = [](Hands& h) { h.put(with(replace)); };
@@ -106,6 +107,14 @@ std::vector<Operation> unique_operations() {
          there(h);
        },
        replacing},
+      {"unique_drops_one_of_its_key",
+       [](Hands& h) {
+         must(h.admin->set_queue("default",
+                                 {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest}));
+         h.put(with(at_work));
+         h.put(spec_of());
+       },
+       [](Hands& h) { h.put(with(at_work)); }},
       {"unique_ack_of_one_that_is_minded",
        [](Hands& h) {
          h.put(with(long_lived));

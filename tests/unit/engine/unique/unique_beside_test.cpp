@@ -77,6 +77,30 @@ TEST(UniqueBeside, a_replacement_in_a_full_queue_that_drops_costs_one_job_at_mos
   (void)other;
 }
 
+/// Nobody else holds anything, so it would wait for itself.
+TEST(UniqueBeside, a_job_that_is_dropped_for_one_of_its_key_is_not_in_its_way) {
+  for (const OnConflict conflict : {OnConflict::kReject, OnConflict::kIgnore, OnConflict::kReplace,
+                                    OnConflict::kReplaceExceptSchedule}) {
+    QuietSegment s;
+    ASSERT_TRUE(
+        s.admin
+            .set_queue("default", {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest})
+            .ok());
+    UniquePolicy at_work = policy_with(conflict);
+    at_work.states = 1U << static_cast<unsigned>(State::kActive);
+    const UniqueSpec job{spec_of(), at_work};
+    const std::string first = s.put(job.spec), second = s.put(job.spec);
+    const std::string third = s.put(job.spec);
+    EXPECT_EQ(s.state_of(first), State::kDiscarded);
+    const JobSpec both[] = {spec_of(), job.spec};
+    ASSERT_TRUE(s.producer.enqueue_batch(both).ok());
+    EXPECT_EQ(s.state_of(second), State::kDiscarded);
+    EXPECT_EQ(s.state_of(third), State::kDiscarded);
+    EXPECT_EQ(s.queue().depth, 2U);
+    EXPECT_EQ(s.findings(), "");
+  }
+}
+
 TEST(UniqueBeside, an_expired_job_frees_its_key) {
   QuietSegment s;
   UniqueSpec job = unique_job();
