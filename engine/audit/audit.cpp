@@ -352,12 +352,12 @@ class Audit : AuditBook {
   }
 
   /// Jobs that have not ended and whose period is not over have an entry, and of two of a key that
-  /// mind each other in every state the younger came after the elder's period.
+  /// mind each other in every state the younger came after the elder's period. One that minds less
+  /// may have come beside another at any time: a job is created before it asks for its key.
   void keys() {
     struct Owner {
       std::uint32_t slot;
       std::uint64_t created, end;
-      bool strict;
     };
     std::map<UniqueKey, std::vector<Owner>> owners;
     for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
@@ -370,13 +370,13 @@ class Audit : AuditBook {
       const UniqueKey key = key_of(job.annex());
       if (!shm::KeyIndex::has(segment_, key.lo, slot))
         say(25, slot_name(slot) + " has a unique key that the index does not know");
-      owners[key].push_back({slot, job.created_at.get(), end,
-                             (own.states() & Uniqueness::kLive) == Uniqueness::kLive});
+      if ((own.states() & Uniqueness::kLive) == Uniqueness::kLive)
+        owners[key].push_back({slot, job.created_at.get(), end});
     }
     for (auto& [key, jobs] : owners) {
       std::ranges::sort(jobs, {}, &Owner::created);
       for (std::size_t i = 1; i < jobs.size(); ++i)
-        if (jobs[i].strict && jobs[i - 1].end > jobs[i].created)
+        if (jobs[i - 1].end > jobs[i].created)
           say(25, slot_name(jobs[i - 1].slot) + " and " + slot_name(jobs[i].slot) +
                       " have the same unique key");
     }
