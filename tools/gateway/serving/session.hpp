@@ -85,7 +85,7 @@ class Session final : public Visit {
   bool sleeping_ = false;
   /// of the request that is answered: it wants no body, or does not know pieces (HTTP/1.0)
   bool head_alone_ = false, knows_chunks_ = true;
-  bool sends_on_ = false;  ///< the client may still be sending what nobody reads
+  bool sends_on_ = false;  ///< the client may still be sending what is not read
 };
 
 }  // namespace ojs_shm::gateway

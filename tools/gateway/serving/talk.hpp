@@ -44,7 +44,7 @@ class Talk {
   boost::asio::awaitable<void> ping();
   /// When the last answer to a ping was heard; before the first, when the talk began.
   Clock::time_point last_pong() const { return last_pong_; }
-  /// Says farewell, and waits for the client's for a moment; then a hear() that waits gives nothing.
+  /// Says farewell and waits a moment for the client's; then a hear() that waits gives nothing.
   boost::asio::awaitable<void> end(CloseCode why);
   /// Without a farewell: the client answers no more.
   void break_off() { wire_.close(); }

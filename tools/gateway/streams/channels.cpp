@@ -138,7 +138,7 @@ class Conversation {
     while (!over_ && !visit_.over()) {
       co_await say(answers());
       co_await look_after_client();
-      co_await say(news());  // a wake is noticed from here on, or what it tells of is read
+      co_await say(news());  // last, so that no event comes between this look and the sleep
       if (!heard_ && !has_news_ && !over_)
         co_await visit_.sleep(std::chrono::ceil<std::chrono::milliseconds>(due() - Clock::now()));
     }
@@ -150,8 +150,8 @@ class Conversation {
     if (leaves) co_await talk_.end(Talk::CloseCode::going_away);
   }
 
-  /// What both still wait for when nothing more is said must not hold the connection: a client may
-  /// keep Beast's own answers waiting, and a farewell behind half a message that never comes.
+  /// Closes the connection a while after the last message. A client that reads nothing would hold
+  /// up Beast's own answers for good, and one that sends half a message the farewell.
   asio::awaitable<void> last_moment() {
     boost::system::error_code set_anew = asio::error::operation_aborted;
     while (set_anew)

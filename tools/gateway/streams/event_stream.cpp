@@ -147,7 +147,7 @@ asio::awaitable<void> follow(Desk& desk, const Request& request, Visit& visit, E
     }
     if (over && events.size() < Listener::kPiece)
       co_return;  // else the job may have been retried since
-    // What was told while something was sent woke nobody.
+    // An event that came during a send woke no sleep: it is read first.
     if (events.empty() && pieces.empty())
       co_await visit.sleep(until(std::min(said + kHeartbeat, end_by)));
   }

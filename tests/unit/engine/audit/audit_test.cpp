@@ -110,6 +110,24 @@ TEST_F(Audit, I27_a_workflow_without_a_graph_and_a_job_that_waits_for_none) {
   }
 }
 
+TEST_F(Audit, I25_two_jobs_of_one_key_that_mind_each_other) {
+  UniquePolicy at_work;
+  at_work.args = true;
+  at_work.states = 1U << static_cast<unsigned>(State::kActive);
+  const JobUnique unique = JobUnique::of(spec_of(), at_work).value();
+  JobSpec spec = spec_of();
+  spec.unique = &unique;
+  const std::uint32_t elder = slot_of(s.put(spec)), younger = slot_of(s.put(spec));
+  EXPECT_FALSE(found().contains(25));
+  const std::uint64_t all =
+      engine::Uniqueness::make(engine::Uniqueness::kLive, engine::OnConflict::kReject, false, 0)
+          .word;
+  const CorruptedPlain one(job(younger).annex().uniqueness, all);
+  EXPECT_FALSE(found().contains(25)) << "the other may have come for its key behind it";
+  const CorruptedPlain both(job(elder).annex().uniqueness, all);
+  EXPECT_TRUE(found().contains(25));
+}
+
 TEST_F(Audit, I02_a_slot_held_by_a_lane_that_nobody_has) {
   const Corrupted word(
       job(active).control,

@@ -6,6 +6,7 @@
 
 #include <ojs_shm/transfer.hpp>
 
+#include "engine/tables/job_look.hpp"
 #include "tests/unit/engine/unique/unique_spec.hpp"
 
 namespace ojs_shm::test {
@@ -77,7 +78,7 @@ TEST(UniqueBeside, a_replacement_in_a_full_queue_that_drops_costs_one_job_at_mos
   (void)other;
 }
 
-/// Nobody else holds anything, so it would wait for itself.
+/// All that it could wait for is in its own hands.
 TEST(UniqueBeside, a_job_that_is_dropped_for_one_of_its_key_is_not_in_its_way) {
   for (const OnConflict conflict : {OnConflict::kReject, OnConflict::kIgnore, OnConflict::kReplace,
                                     OnConflict::kReplaceExceptSchedule}) {
@@ -99,6 +100,26 @@ TEST(UniqueBeside, a_job_that_is_dropped_for_one_of_its_key_is_not_in_its_way) {
     EXPECT_EQ(s.queue().depth, 2U);
     EXPECT_EQ(s.findings(), "");
   }
+}
+
+/// Once, and not once more for each try to make room.
+TEST(UniqueBeside, a_stopped_lane_with_a_job_of_the_key_is_waited_for_once) {
+  QuietSegment s;
+  ASSERT_TRUE(
+      s.admin.set_queue("default", {.max_depth = 2, .strategy = BackpressureStrategy::kDropOldest})
+          .ok());
+  const std::string other = s.put();
+  const std::string held = s.put(unique_job(OnConflict::kReplace).spec);
+  shm::Word& control = s.store().job(engine::find_job(s.store(), *engine::parse_id(held))).control;
+  const engine::Control before(control.load());
+  constexpr std::uint32_t kAnother = 31;
+  control.store(before.to(engine::kSlotMoving, before.ring(), kAnother).word, shm::Point::kNone);
+  EXPECT_EQ(s.producer.enqueue(unique_job(OnConflict::kReplace).spec).code(), Code::kTimeout);
+  control.store(before.word, shm::Point::kNone);
+  EXPECT_EQ(s.state_of(other), State::kAvailable) << "nothing was dropped for what did not come";
+  const std::string fresh = s.put(unique_job(OnConflict::kReplace).spec);
+  EXPECT_EQ(s.state_of(held), State::kCancelled);
+  EXPECT_EQ(s.state_of(fresh), State::kAvailable);
 }
 
 TEST(UniqueBeside, an_expired_job_frees_its_key) {
