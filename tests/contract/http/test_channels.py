@@ -2,7 +2,10 @@
 """Events through a WebSocket, in the channels that its client subscribes to."""
 
 import json
+import os
+import select
 import signal
+import socket
 import tempfile
 import unittest
 
@@ -250,6 +253,23 @@ class Endings(unittest.TestCase):
             self.assertEqual(half.receive()[0], CLOSE)
             half.socket.sendall(b"\xff\xff\xff")  # no UTF-8
             self.assertEqual(up.process.wait(BOUND), 0)
+
+    def test_a_client_that_takes_nothing_and_stays_is_ended(self):
+        class Unix(Up):
+            address = "localhost"
+
+            def dial(self):
+                dialed = socket.socket(socket.AF_UNIX)
+                dialed.settimeout(BOUND)
+                dialed.connect(os.path.join(self.dir, "socket"))
+                return dialed
+        with Unix(listen="unix:{dir}/socket") as up, WebSocket(up) as client:
+            client.ask("subscribe", "all")
+            client.socket.shutdown(socket.SHUT_RD)
+            up.native("enqueue", "-t", "untold")
+            ended = select.poll()
+            ended.register(client.socket, 0)  # an end of both ways is told without being asked for
+            eventually(lambda: any(what & select.POLLHUP for _, what in ended.poll(100)))
 
     def test_a_client_is_asked_and_ended_when_it_is_silent(self):
         with Up() as up, WebSocket(up) as polite, WebSocket(up) as silent:
