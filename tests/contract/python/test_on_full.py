@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What submit() does when the queue is full: OnFull, blocking and in an event loop."""
 
+import asyncio
 import threading
 import unittest
 import warnings
@@ -87,13 +88,43 @@ class Blocking(OnQueue):
         self.assertEqual(self.queue.close(), [])
 
 
+class Pressed(OnQueue):
+    def test_BP_T24_a_submit_tells_how_full_its_queue_is(self):
+        self.queue.configure(max_depth=4, warning_threshold=0.5, strategy="block")
+        self.assertIsNone(self.queue.submit("any").pressure)
+        self.assertIsNone(self.queue.submit("any").pressure)
+        self.assertEqual(self.queue.submit("any").pressure, (3, 4, 0.75, "jobs"))
+        self.assertEqual(self.queue.submit("any", block_timeout=1).pressure, (4, 4, 1, "jobs"))
+        self.assertIsNone(self.queue.submit("any", queue=self.queue_name + ".free").pressure)
+
+    def test_a_batch_tells_it_of_the_one_queue_that_it_goes_to(self):
+        self.queue.configure(max_depth=4, warning_threshold=0.5)
+        batch = self.queue.submit_many([NewJob("any")] * 3)
+        self.assertEqual([each.pressure for each in batch], [(3, 4, 0.75, "jobs")] * 3)
+        batch = self.queue.submit_many([NewJob("any", queue=self.queue_name + ".free"), NewJob("any")])
+        self.assertEqual([each.pressure for each in batch], [None, None])
+
+    def test_what_was_prepared_tells_it_too(self):
+        self.queue.configure(max_depth=2, warning_threshold=0.5)
+        kind = self.queue.prepare("any")
+        self.assertEqual([kind.submit(each).pressure for each in (1, 2)], [None, (2, 2, 1, "jobs")])
+
+
 class InALoop(OnAsyncQueue):
+    async def test_BP_T24_a_submit_tells_how_full_its_queue_is(self):
+        await self.queue.configure(max_depth=2, warning_threshold=0.5, strategy="block")
+        self.assertIsNone((await self.queue.submit("any")).pressure)
+        self.assertEqual((await self.queue.submit("any", block_timeout=1)).pressure, (2, 2, 1, "jobs"))
+        waiting = asyncio.ensure_future(self.queue.submit("any", block_timeout=BOUND))
+        await asyncio.sleep(0)
+        await self.queue.configure(max_depth=4)
+        self.assertEqual((await waiting).pressure, (3, 4, 0.75, "jobs"))
+
     async def test_BP_P1_retries_do_not_stop_the_loop(self):
         await self.queue.configure(max_depth=1)
         await self.queue.submit("first")
         queue = await ojs_shm.connect(**self.broker.where, queue=self.queue_name, on_full=OnFull(retries=9))
         self.addAsyncCleanup(queue.close)
-        import asyncio
         waiting = asyncio.ensure_future(queue.submit("any", 5))
         await asyncio.to_thread(eventually, lambda: self.queue.sync.stats().raw["rejected_total"] > 0)
         self.assertFalse(waiting.done())

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unique jobs from Python."""
 
-from segments import OnQueue
+from segments import OnAsyncQueue, OnQueue
 
 import ojs_shm
+from ojs_shm import NewJob
 
 
 class Unique(OnQueue):
@@ -18,7 +19,11 @@ class Unique(OnQueue):
     def test_ignore_returns_the_other(self):
         policy = {"keys": ["type"], "on_conflict": "ignore", "period": "PT1H"}
         first = self.queue.submit("content", unique=policy)
-        self.assertEqual(self.queue.submit("content", unique=policy).id, first.id)
+        again = self.queue.submit("content", unique=policy)
+        self.assertEqual((again.id, first.deduplicated, again.deduplicated), (first.id, False, True))
+        for waits in ({}, {"block_timeout": 1}):
+            batch = self.queue.submit_many([NewJob("content"), NewJob("content", unique=policy)], **waits)
+            self.assertEqual([each.deduplicated for each in batch], [False, True])
 
     def test_replace_cancels_the_other(self):
         policy = {"keys": ["type"], "on_conflict": "replace"}
@@ -29,3 +34,12 @@ class Unique(OnQueue):
     def test_a_bad_policy_is_refused(self):
         with self.assertRaises(ojs_shm.InvalidArgument):
             self.queue.submit("bad", unique={"keys": ["argz"]})
+
+
+class UniqueInALoop(OnAsyncQueue):
+    async def test_ignore_tells_that_the_other_was_there(self):
+        policy = {"keys": ["type"], "on_conflict": "ignore"}
+        first = await self.queue.submit("content", unique=policy)
+        for waits in ({}, {"block_timeout": 1}):
+            again = await self.queue.submit("content", unique=policy, **waits)
+            self.assertEqual((again.id, first.deduplicated, again.deduplicated), (first.id, False, True))

@@ -14,6 +14,7 @@
 """
 
 from ._abi import library as _library
+from .accepted import Pressure
 from .aio import AsyncQueue, AsyncTask, connect
 from .aio_worker import AsyncWorker
 from .client import Queue, connect_sync
@@ -40,7 +41,7 @@ __all__ = [
     "AsyncQueue", "AsyncTask", "AsyncWorker", "CannotAttach", "Chain", "Closed", "Duplicate", "Empty", "Events", "Failure",
     "InUse", "InternalError", "InvalidArgument", "Job", "JobCancelled", "JobError", "JobFailed", "JobInfo",
     "LibraryNotFound", "Lost", "NackOutcome", "NewJob", "NoSpace", "NotFound", "OjsError", "OnFull", "OtherFormat",
-    "PermissionDenied", "Prepared", "Priority", "Proxy", "Queue", "QueueFull", "QueueStats", "ResultPruned", "Retry", "SegmentFull", "StaleVersion",
+    "PermissionDenied", "Prepared", "Pressure", "Priority", "Proxy", "Queue", "QueueFull", "QueueStats", "ResultPruned", "Retry", "SegmentFull", "StaleVersion",
     "Task", "TimedOut", "TooLarge", "Unsent", "Worker", "WrongState", "connect", "connect_sync", "create_segment", "cron_times",
     "examine_segment", "export_segment", "import_segment", "library_version", "remove_segment",
 ]

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import errors
+from .accepted import Accepted
 from .client import Queue
 from .events import LOOK
 from .aio_bell import Bell
@@ -75,7 +76,7 @@ class AsyncQueue:
             return None
         if block_timeout:
             return AsyncTask(self, (await self._room.submit([job], block_timeout))[0])
-        return AsyncTask(self, *await self._patiently(self._queue._submit, job))
+        return AsyncTask(self, await self._patiently(self._queue._submit, job))
 
     async def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[AsyncTask | None]:
         """All or none, in any queues; `block_timeout` as for submit(), until there is room for all of them. Each passes the
@@ -84,13 +85,9 @@ class AsyncQueue:
         kept = [each for each in passed if each is not None]
         if passed and not kept:
             return [None for _ in passed]
-        if block_timeout:
-            tasks = [AsyncTask(self, id) for id in await self._room.submit(kept, block_timeout)]
-        else:
-            ids, buffered = await self._patiently(self._queue._submit_many, kept)
-            tasks = [AsyncTask(self, id, buffered) for id in ids]
-        made = iter(tasks)
-        return [None if each is None else next(made) for each in passed]
+        taken = iter(await self._room.submit(kept, block_timeout) if block_timeout else
+                     await self._patiently(self._queue._submit_many, kept))
+        return [None if each is None else AsyncTask(self, next(taken)) for each in passed]
 
     async def _patiently(self, submit: Any, what: Any) -> Any:
         """A submit that pauses between its retries does so in a thread."""
@@ -282,12 +279,14 @@ class AsyncQueue:
 
 
 class AsyncTask:
-    """A job that was submitted here."""
+    """A job that was submitted here; `buffered`, `deduplicated` and `pressure` as those of Task."""
 
-    def __init__(self, queue: AsyncQueue, id: str, buffered: bool = False) -> None:
+    def __init__(self, queue: AsyncQueue, accepted: Accepted) -> None:
         self._queue = queue
-        self.id = id
-        self.buffered = buffered
+        self.id = accepted.id
+        self.buffered = accepted.buffered
+        self.deduplicated = accepted.deduplicated
+        self.pressure = accepted.pressure
 
     async def info(self) -> JobInfo:
         return await self._queue.get(self.id)

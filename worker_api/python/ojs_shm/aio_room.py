@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from . import _abi, errors
 from ._abi import library
 from ._handles import Handle
+from .accepted import Accepted, accepted
 from .aio_bell import Bell
 from .client import Queue
 from .jobs import NewJob
@@ -24,14 +25,14 @@ class Room:
     def __init__(self, queue: Queue, bell: Bell) -> None:
         self._queue = queue
         self._bell = bell
-        self._waiting: dict[int, tuple[Handle, int, asyncio.Future[list[str]]]] = {}
+        self._waiting: dict[int, tuple[Handle, Sequence[NewJob], asyncio.Future[list[Accepted]]]] = {}
         self._last = 0
         self._tags = (ctypes.c_uint64 * _AT_ONCE)()
 
-    async def submit(self, jobs: Iterable[NewJob], timeout: Duration) -> list[str]:
-        specs, kept = self._queue._specs(jobs)
-        if len(specs) == 0:
+    async def submit(self, jobs: Sequence[NewJob], timeout: Duration) -> list[Accepted]:
+        if not jobs:
             return []
+        specs, kept = self._queue._specs(jobs)
         limit = milliseconds(timeout, "block_timeout", 53)
         pointer = ctypes.c_void_p()
         self._last += 1
@@ -39,8 +40,8 @@ class Room:
         self._bell.proxy().call(library().proxy_enqueue_begin, specs, len(specs), limit, tag, ctypes.byref(pointer))
         del kept
         waiting = Handle(pointer.value)
-        decided: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
-        self._waiting[tag] = waiting, len(specs), decided
+        decided: asyncio.Future[list[Accepted]] = asyncio.get_running_loop().create_future()
+        self._waiting[tag] = waiting, jobs, decided
         try:
             self._look_at(tag)
             if not decided.done():
@@ -68,15 +69,15 @@ class Room:
                     self._look_at(tag)
 
     def _look_at(self, tag: int) -> None:
-        waiting, count, decided = self._waiting[tag]
+        waiting, jobs, decided = self._waiting[tag]
         if decided.done():
             return
-        ids = ctypes.create_string_buffer(count * _abi.ID_SIZE)
+        ids = ctypes.create_string_buffer(len(jobs) * _abi.ID_SIZE)
         try:
-            waiting.call(library().enqueue_poll, ids)
+            code = waiting.call(library().enqueue_poll, ids)
         except errors.Empty:
             return
         except errors.OjsError as error:
             decided.set_exception(error)
         else:
-            decided.set_result(_abi.ids_of(ids, count))
+            decided.set_result(accepted(jobs, ids, code, waiting, waited=True))

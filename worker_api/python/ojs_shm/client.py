@@ -9,12 +9,13 @@ import json
 import operator
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _abi, errors
 from ._abi import library
 from ._handles import Handles
+from .accepted import Accepted, accepted
 from .administration import Administration
 from .crons import Crons
 from .jobs import NOTHING, JobInfo, NewJob, to_json
@@ -77,9 +78,7 @@ class Queue(Administration, Crons):
         job = self.middleware._pass(self._complete(NewJob(type, input, **options)))
         if job is None:
             return None
-        if block_timeout:
-            return Task(self, self._submit_within([job], block_timeout)[0])
-        return Task(self, *self._submit(job))
+        return Task(self, self._submit_within([job], block_timeout)[0] if block_timeout else self._submit(job))
 
     def submit_many(self, jobs: Iterable[NewJob], *, block_timeout: Duration = 0) -> list[Task | None]:
         """All or none, in any queues; `block_timeout` as for submit(), until there is room for all of them. Each passes the
@@ -88,13 +87,8 @@ class Queue(Administration, Crons):
         kept = [each for each in passed if each is not None]
         if passed and not kept:
             return [None for _ in passed]
-        if block_timeout:
-            tasks = [Task(self, id) for id in self._submit_within(kept, block_timeout)]
-        else:
-            ids, buffered = self._submit_many(kept)
-            tasks = [Task(self, id, buffered) for id in ids]
-        made = iter(tasks)
-        return [None if each is None else next(made) for each in passed]
+        taken = iter(self._submit_within(kept, block_timeout) if block_timeout else self._submit_many(kept))
+        return [None if each is None else Task(self, next(taken)) for each in passed]
 
     def prepare(self, type: str, **options: Any) -> Prepared:
         """Jobs that are alike but for input and priority: what they have in common is checked here, once. `options` are the
@@ -113,37 +107,36 @@ class Queue(Administration, Crons):
         self._first = self._first or made
         return made
 
-    def _submit(self, job: NewJob) -> tuple[str, bool]:
+    def _submit(self, job: NewJob) -> Accepted:
         spec, id = _abi.JobSpec(), ctypes.create_string_buffer(_abi.ID_SIZE)
         kept = job._struct(spec, self.priority(job.priority), self.queue, _now_ms())
         with self._producers.lent() as producer:
             code = producer.call(library().enqueue, ctypes.byref(spec), id)
-        del kept  # the struct pointed into it until here
-        return id.value.decode(), code == _abi.BUFFERED
+            del kept  # the struct pointed into it until here
+            return accepted([job], id, code, producer)[0]
 
-    def _submit_many(self, jobs: Iterable[NewJob]) -> tuple[list[str], bool]:
+    def _submit_many(self, jobs: Sequence[NewJob]) -> list[Accepted]:
         specs, kept = self._specs(jobs)
         ids = ctypes.create_string_buffer(max(1, len(specs) * _abi.ID_SIZE))
         with self._producers.lent() as producer:
             code = producer.call(library().enqueue_batch, specs, len(specs), ids)
-        del kept
-        return _abi.ids_of(ids, len(specs)), code == _abi.BUFFERED
+            del kept
+            return accepted(jobs, ids, code, producer)
 
-    def _submit_within(self, jobs: Iterable[NewJob], block_timeout: Duration) -> list[str]:
+    def _submit_within(self, jobs: Sequence[NewJob], block_timeout: Duration) -> list[Accepted]:
         specs, kept = self._specs(jobs)
         ids = ctypes.create_string_buffer(max(1, len(specs) * _abi.ID_SIZE))
         with self._producers.lent() as producer:
-            producer.call(library().enqueue_within, specs, len(specs),
-                          milliseconds(block_timeout, "block_timeout", 53), ids)
-        del kept
-        return _abi.ids_of(ids, len(specs))
+            code = producer.call(library().enqueue_within, specs, len(specs),
+                                 milliseconds(block_timeout, "block_timeout", 53), ids)
+            del kept
+            return accepted(jobs, ids, code, producer)
 
-    def _specs(self, jobs: Iterable[NewJob]) -> tuple[Any, list[Any]]:
+    def _specs(self, jobs: Sequence[NewJob]) -> tuple[Any, list[Any]]:
         """The array of structs, and what must live as long as it."""
-        listed = list(jobs)
-        specs, now = (_abi.JobSpec * len(listed))(), _now_ms()
+        specs, now = (_abi.JobSpec * len(jobs))(), _now_ms()
         kept = []
-        for spec, job in zip(specs, listed):
+        for spec, job in zip(specs, jobs):
             spec.struct_size = ctypes.sizeof(spec)
             kept.append(job._struct(spec, self.priority(job.priority), self.queue, now))
         return specs, kept

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _abi
 from ._abi import library
+from .accepted import accepted
 from .jobs import NOTHING, NewJob, to_json
 from .task import Task
 
@@ -53,4 +54,5 @@ class Prepared:
         ids = ctypes.create_string_buffer(max(1, len(texts) * _abi.ID_SIZE))
         with self._queue._producers.lent() as producer:
             code = producer.call(library().enqueue_prepared_batch, self._handle, jobs, len(texts), ids)
-        return [Task(self._queue, id, code == _abi.BUFFERED) for id in _abi.ids_of(ids, len(texts))]
+            taken = accepted([self._kind] * len(texts), ids, code, producer)
+        return [Task(self._queue, each) for each in taken]

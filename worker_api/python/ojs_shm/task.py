@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .accepted import Accepted
 from .jobs import JobInfo
 from .times import Duration
 
@@ -13,12 +14,20 @@ if TYPE_CHECKING:
 
 
 class Task:
-    """A job that was submitted here. `buffered`: it went into the local buffer, and is in the segment later."""
+    """A job that was submitted here.
 
-    def __init__(self, queue: Queue, id: str, buffered: bool = False) -> None:
+    buffered      it went into the local buffer, and is in the segment later
+    deduplicated  a unique job that was there already; nothing was stored
+    pressure      how full its queue is with it and all of its batch, if that is above the queue's warning threshold; a
+                  batch for several queues does not tell
+    """
+
+    def __init__(self, queue: Queue, accepted: Accepted) -> None:
         self._queue = queue
-        self.id = id
-        self.buffered = buffered
+        self.id = accepted.id
+        self.buffered = accepted.buffered
+        self.deduplicated = accepted.deduplicated
+        self.pressure = accepted.pressure
 
     def info(self) -> JobInfo:
         return self._queue.get(self.id)
