@@ -17,6 +17,9 @@
 //   3. one cas of `signals` puts fraction and texts in the place of those before;
 //   4. it frees the texts before.
 //
+// The block of the texts before may have gone on, to texts that no job has yet or that are another
+// job's. So the lane looks at `signals` again before it names in its intent what it replaces.
+//
 // What the report leaves out, 2. takes from the texts before; when others took their place until 3,
 // the lane begins again. `signals` counts such changes, but may come to be as it was: what tells
 // texts apart for certain is the word of their blocks, of which each has its own. So only after 3.
@@ -186,6 +189,10 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
     const std::uint64_t said = same ? found.parts() : 0, parts = parts_asked(report, said);
     const std::uint32_t old = keeps ? kNoIndex : found.first_block();
     const std::uint64_t old_word = word_at(segment_, old);
+    if (const ReportWord again(job.signals.load()); again.word != found.word) {
+      found = again;
+      continue;
+    }
     self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
     self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
     const bool lost = job.control.load() != word;

@@ -3,6 +3,7 @@
 // stand in the segment, change together, and leave no block behind.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -388,6 +389,53 @@ TEST_F(Reports, that_build_on_texts_of_before_lose_none_that_came_since) {
     if (HasFailure()) return;
   }
   EXPECT_GT(same_again, 10);
+}
+
+/// One stops somewhere. Another reports, and stops before its next report stands with the job; the
+/// first goes on, so it may meet texts that no job has yet; then the other ends.
+TEST_F(Reports, that_overlap_leave_each_other_the_texts) {
+  leave_blocks(12);
+  bool stopped = true;
+  for (std::uint64_t at = 0; stopped; ++at) {
+    SCOPED_TRACE("at access " + std::to_string(at));
+    stopped = false;
+    const std::string id = begin();
+    ASSERT_TRUE(s.worker.progress(s.job, 0.3, text_of(1, 600)).ok());
+    std::atomic<int> turn = 0;  // odd: of the other
+    const auto wait_for = [&turn](int wanted) {
+      while (turn < wanted) std::this_thread::yield();
+    };
+    std::thread other([&] {
+      wait_for(1);
+      EXPECT_TRUE(s.worker.checkpoint(s.job, R"({"row":7})").ok());
+      {
+        const AtAccess before_it_stands([&](shm::Access, shm::Point point, const void*) {
+          if (point == shm::Point::kProgressSet && turn == 1) turn = 2, wait_for(3);
+        });
+        EXPECT_TRUE(s.worker.progress(s.job, 0.3, text_of(2, 600)).ok());
+      }
+      turn = 4;
+    });
+    std::uint64_t count = 0;
+    {
+      const AtAccess here([&](shm::Access, shm::Point point, const void*) {
+        if (count++ == at) stopped = true, turn = 1, wait_for(2);
+        if (point == shm::Point::kProgressSet && turn == 2) turn = 3, wait_for(4);
+      });
+      EXPECT_TRUE(proxy.progress(id, 0, 0.3, text_of(3, 600)).ok());
+    }
+    if (!stopped) turn = 1, wait_for(2);
+    if (turn == 2) turn = 3;
+    other.join();
+    EXPECT_EQ(s.findings(), "");
+    const JobInfo job = s.get(id);
+    EXPECT_EQ(job.last_checkpoint, R"({"row":7})");
+    EXPECT_TRUE(job.progress_message == text_of(2, 600) || job.progress_message == text_of(3, 600))
+        << job.progress_message;
+    EXPECT_TRUE(s.worker.ack(s.job).ok());
+    s.drain();
+    if (HasFailure()) return;
+  }
 }
 
 /// Two threads report, one reads: what it reads was reported so, fraction and texts together.
