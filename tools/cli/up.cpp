@@ -24,7 +24,7 @@ namespace {
 
 struct UpOptions {
   std::string listen = "127.0.0.1:8080", token_file, tls_certificate, tls_key, threads,
-              max_connections, max_body, request_timeout, idle_timeout, write_timeout;
+              max_connections, max_streams, max_body, request_timeout, idle_timeout, write_timeout;
   bool test_hooks = false, open = false, no_events = false;
   CLI::App* command = nullptr;
 };
@@ -68,6 +68,7 @@ std::vector<std::string> gateway_words(const Request& request, const UpOptions& 
   add("--tls-key", options.tls_key);
   add("--threads", options.threads);
   add("--max-connections", options.max_connections);
+  add("--max-streams", options.max_streams);
   add("--max-body", options.max_body);
   add("--request-timeout", options.request_timeout);
   add("--idle-timeout", options.idle_timeout);
@@ -188,6 +189,10 @@ void add_up_command(CLI::App& app, Request& request) {
   command->add_flag("--open", options->open, "Let everyone in, also from other machines");
   command->add_option("--threads", options->threads, "Threads of the gateway")->type_name("N");
   command->add_option("--max-connections", options->max_connections, "Connections of the gateway")
+      ->type_name("N");
+  command
+      ->add_option("--max-streams", options->max_streams,
+                   "Event streams and WebSockets of one client at once")
       ->type_name("N");
   command->add_option("--max-body", options->max_body, "Longest body of a request")
       ->type_name("BYTES");

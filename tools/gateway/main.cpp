@@ -121,6 +121,11 @@ int run(int argc, char** argv) {
                  "Connections at once; more are closed [8192]")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--max-streams", options.max_streams,
+                 "Event streams and WebSockets at once of one client, told by its token, else by "
+                 "its address [100]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
   std::string max_body = "1M";
   app.add_option("--max-body", max_body, "Longest body of a request [1M]")->type_name("BYTES");
   std::string request_timeout = "10s", idle_timeout = "75s", write_timeout = "30s";

@@ -19,6 +19,7 @@ struct Options {
   bool no_events = false;  ///< do not switch the segment's events on
   unsigned threads = 0;    ///< that serve requests; 0: as many as cores, at most 4
   std::uint32_t max_connections = 8192;
+  std::uint32_t max_streams = 100;  ///< of one client at once, WebSockets included
   std::uint64_t max_body_bytes = 1 << 20;
   std::uint32_t max_header_bytes = 16 * 1024;
   std::chrono::milliseconds idle_time{75'000};     ///< between requests of a connection

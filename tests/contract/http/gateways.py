@@ -174,6 +174,21 @@ class Up:
                               env={**os.environ, "OJS_SHM_NAME": "test", "OJS_SHM_DIR": str(self.dir)})
 
 
+class UpUnix(Up):
+    """The same at a Unix socket, for bytes that the test writes itself."""
+
+    address = "localhost"
+
+    def __init__(self, *flags):
+        super().__init__(*flags, listen="unix:{dir}/socket")
+
+    def dial(self):
+        dialed = socket.socket(socket.AF_UNIX)
+        dialed.settimeout(BOUND)
+        dialed.connect(os.path.join(self.dir, "socket"))
+        return dialed
+
+
 @functools.cache
 def description():
     """What the gateway says of itself."""

@@ -2,15 +2,13 @@
 """Events through a WebSocket, in the channels that its client subscribes to."""
 
 import json
-import os
 import select
 import signal
-import socket
 import tempfile
 import unittest
 
 import test_manners
-from gateways import BOUND, OnGateway, Up, eventually
+from gateways import BOUND, OnGateway, Up, UpUnix, eventually
 from websockets import CLOSE, PING, PONG, TEXT, WebSocket
 
 NEVER = "019b2c3d-4e5f-7a6b-8c9d-0e1f2a3b4c5d"
@@ -255,15 +253,7 @@ class Endings(unittest.TestCase):
             self.assertEqual(up.process.wait(BOUND), 0)
 
     def test_a_client_that_takes_nothing_and_stays_is_ended(self):
-        class Unix(Up):
-            address = "localhost"
-
-            def dial(self):
-                dialed = socket.socket(socket.AF_UNIX)
-                dialed.settimeout(BOUND)
-                dialed.connect(os.path.join(self.dir, "socket"))
-                return dialed
-        with Unix(listen="unix:{dir}/socket") as up, WebSocket(up) as client:
+        with UpUnix() as up, WebSocket(up) as client:
             client.ask("subscribe", "all")
             client.socket.shutdown(socket.SHUT_RD)
             up.native("enqueue", "-t", "untold")

@@ -15,6 +15,7 @@
 #include "tools/gateway/stats/shared_look.hpp"
 #include "tools/gateway/stats/stats_log.hpp"
 #include "tools/gateway/streams/notes.hpp"
+#include "tools/gateway/streams/stream_count.hpp"
 #include "tools/gateway/streams/tape.hpp"
 
 namespace ojs_shm::gateway {
@@ -23,13 +24,17 @@ namespace ojs_shm::gateway {
 class Hall {
  public:
   Hall(Options options, Segment segment)
-      : options_(std::move(options)), segment_(std::move(segment)), tape_(segment_, notes_) {}
+      : options_(std::move(options)),
+        segment_(std::move(segment)),
+        tape_(segment_, notes_),
+        streams_(options_.max_streams) {}
 
   const Options& options() const { return options_; }
   const Segment& segment() const { return segment_; }
   Notes& notes() { return notes_; }
   Tokens& tokens() { return tokens_; }
   Tape& tape() { return tape_; }
+  StreamCount& streams() { return streams_; }
   SchemaBook& schemas() { return schemas_; }
   StatsLog& stats() { return stats_; }
   BulkMeter& bulk_meter() { return bulk_meter_; }
@@ -55,6 +60,7 @@ class Hall {
   Notes notes_;
   Tokens tokens_;
   Tape tape_;
+  StreamCount streams_;
   SchemaBook schemas_;
   StatsLog stats_;
   BulkMeter bulk_meter_;

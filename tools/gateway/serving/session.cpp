@@ -240,6 +240,7 @@ asio::awaitable<Reply> Session::answer_slowly(const Route& route, const Request&
     };
     co_return co_await asio::co_spawn(server_.back_room(), slowly, asio::use_awaitable);
   }
+  const StreamCount::Place place = stream_place(request);
   co_await std::get<Streamer>(route.handler)(shift_.desk(), request, *this);
   if (streaming_ && knows_chunks_ && !talk_ && !gone_) {
     beast::error_code ignored;
@@ -248,6 +249,20 @@ asio::awaitable<Reply> Session::answer_slowly(const Route& route, const Request&
                                asio::redirect_error(asio::use_awaitable, ignored));
   }
   co_return Reply();
+}
+
+StreamCount::Place Session::stream_place(const Request& request) {
+  Hall& hall = server_.hall();
+  const std::string_view token = Tokens::token_in(request.header("authorization"));
+  const bool by_token = !hall.tokens().empty();
+  auto place =
+      hall.streams().take(by_token ? "token " + std::string(token) : stream_.client_address());
+  if (place) return std::move(*place);
+  Fault fault{.status = 429, .code = "rate_limited", .retryable = true};
+  fault.message = fmt::format("this {} has {} event streams and WebSockets, as many as it may have",
+                              by_token ? "token" : "address", hall.options().max_streams);
+  fault.hint = "End one of them, or start the gateway with a higher --max-streams.";
+  throw fault;
 }
 
 /// Written as one text: a serializer of fields costs more than all that they say.

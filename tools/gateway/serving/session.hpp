@@ -16,6 +16,7 @@
 #include "tools/gateway/serving/talk.hpp"
 #include "tools/gateway/serving/visit.hpp"
 #include "tools/gateway/serving/wire.hpp"
+#include "tools/gateway/streams/stream_count.hpp"
 
 namespace ojs_shm::gateway {
 
@@ -60,6 +61,8 @@ class Session final : public Visit {
   /// The route, when the request may have it. Throws a Fault.
   const Route& admitted(Request& request);
   boost::asio::awaitable<Reply> answer_slowly(const Route& route, const Request& request);
+  /// A place for one more stream of this client. Throws a Fault.
+  StreamCount::Place stream_place(const Request& request);
   /// Into head_: the reply but its body.
   void print_head(const Reply& reply, const Request& request, bool keep_alive);
   /// As much of the reply as the kernel takes at once; the rest is in `unsent_`, as long as the

@@ -91,12 +91,15 @@ std::vector<std::string_view> Tokens::scopes_for(std::string_view authorization)
   return names;
 }
 
+std::string_view Tokens::token_in(std::string_view authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (!boost::beast::iequals(authorization.substr(0, kScheme.size()), kScheme)) return {};
+  return authorization.substr(kScheme.size());
+}
+
 Tokens::Verdict Tokens::judge(std::string_view authorization, Scope needed) const {
   if (empty() || needed == Scope::kNone) return Verdict::kGranted;
-  constexpr std::string_view kScheme = "bearer ";
-  if (!boost::beast::iequals(authorization.substr(0, kScheme.size()), kScheme))
-    return Verdict::kUnknown;
-  const std::string_view given = authorization.substr(kScheme.size());
+  const std::string_view given = token_in(authorization);
   Verdict verdict = Verdict::kUnknown;
   const std::shared_lock lock(mutex_);
   for (const Token& token : tokens_)

@@ -25,6 +25,8 @@ class Tokens {
   enum class Verdict : std::uint8_t { kGranted, kUnknown, kScopeMissing };
   /// `authorization` is the header of that name. Takes as long for every token of one length.
   Verdict judge(std::string_view authorization, Scope needed) const;
+  /// The token of that header, known or not; empty: it has none.
+  static std::string_view token_in(std::string_view authorization);
   /// The names of the scopes that it grants; admin grants the rest too.
   std::vector<std::string_view> scopes_for(std::string_view authorization) const;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/serving/wire.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 
@@ -66,6 +68,19 @@ void Wire::break_off() {
 void Wire::close() {
   beast::error_code ignored;
   plain_.close(ignored);
+}
+
+std::string Wire::client_address() const {
+  beast::error_code gone;
+  const auto end = plain_.remote_endpoint(gone);
+  char text[INET6_ADDRSTRLEN] = "";
+  if (!gone && end.protocol().family() == AF_INET)
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(end.data())->sin_addr, text,
+                sizeof text);
+  else if (!gone && end.protocol().family() == AF_INET6)
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(end.data())->sin6_addr, text,
+                sizeof text);
+  return text;
 }
 
 /// Of the kernel, for what lies unread may be requests sent ahead, or records of TLS.

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace ojs_shm::gateway {
@@ -49,6 +50,8 @@ class Wire {
   void watch(Handler&& handler) {
     plain_.async_wait(Socket::wait_read, std::forward<Handler>(handler));
   }
+  /// Where the client is; empty: on this machine, behind a Unix socket.
+  std::string client_address() const;
   /// The client will send nothing more, as far as the kernel knows.
   bool client_has_closed();
 
