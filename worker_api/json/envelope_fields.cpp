@@ -120,7 +120,7 @@ void MemberList::add(std::string_view name, std::string_view value, Complaint& c
   if (is_new)
     members_.push_back({std::string(name), compact(value)});
   else if (members_[place->second].value != compact(value))
-    complaint.about(name, "is given twice, with different values");
+    complaint.about(name.empty() ? "''" : name, "is given twice, with different values");
 }
 
 std::string MemberList::object() const {

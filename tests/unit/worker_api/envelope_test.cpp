@@ -161,7 +161,8 @@ TEST(Envelope, the_same_option_with_two_values_is_an_error_that_names_it) {
       {with(R"("meta":{"a":1},"metadata":{"a":2})"), "a"},
       {with(R"("x":1,"x":2)"), "x"},
       {R"({"type":"a","type":"b","args":[]})", "type"},
-      {R"({"type":"a","args":[],"args":[1]})", "args"}};
+      {R"({"type":"a","args":[],"args":[1]})", "args"},
+      {R"({"type":"a","args":[],"":1,"":2})", "''"}};
   for (const auto& [json, member] : contradictions) {
     const Error error = refusal(json);
     EXPECT_EQ(error.subject, member) << json;
