@@ -170,8 +170,8 @@ class Rings {
   static void close(RingSet& set, unsigned number, const Word& cell, std::uint64_t empty);
 
   /// Settles each chunk and ring that a former life of this lane left; before anything else is done
-  /// under its name. `sets` are all ring sets, `roots` all unindexed rings. Returns the batches that
-  /// it kept, for Batches::repair().
+  /// under its name. `sets` are all ring sets, `roots` all unindexed rings. Returns the batches
+  /// that it kept, for Batches::repair().
   std::vector<std::uint32_t> repair(const std::vector<RingSet*>& sets,
                                     const std::vector<std::uint32_t>& roots);
 

@@ -73,8 +73,8 @@ class Intents {
     return self_.intent_data[place_of<kOp, kTally>()];
   }
 
-  // ---- the target: the state before, below 16, and a death undoes; or the control word that is
-  // all that is left to be stored, and a death finishes
+  // ---- the target: below 16 a death undoes, to the state before where the slot does not tell it;
+  // or the control word that is all that is left to be stored, and a death finishes
   void intend_undo() { self_.intent_data[kTarget].set(0, shm::Point::kIntentSet); }
   void intend_back_to(unsigned state) {
     self_.intent_data[kTarget].set(state, shm::Point::kIntentSet);

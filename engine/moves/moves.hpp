@@ -153,7 +153,7 @@ constexpr Move stays(Event event, unsigned state, Where where) {
 using Q = QueueRecord;
 }  // namespace rows
 
-/// The whole life of a job. What is not written here does not happen.
+/// The whole life of a job, but for the ways that docs/architecture.md names beside its table.
 inline constexpr auto kMoves = [] {
   using namespace rows;
   return std::to_array<Move>({

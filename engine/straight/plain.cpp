@@ -12,10 +12,10 @@
 // A job is plain when it asks for nothing special: no id, limit or tenant of its own, due at
 // once, never expiring, short enough for its slot. A queue is plain while the option bits of its
 // word `flags` are zero, but for a bound: no ageing, weights, shards, tenants, pool's count, limit
-// or pause. Each of the three operations tests that word once. What it meets further on that is not
-// plain (a bound that is near, a level without a ring, a job that was given back, a pool that is
-// used up) it leaves alone and says kAside: then nothing has happened, and the caller takes the
-// general way (enqueue.cpp, fetch.cpp), which does everything and knows every error.
+// or pause. Enqueue and fetch test that word, an ack the `signals` of its job. What they meet that
+// is not plain (a bound that is near, a level without a ring, a job that was given back, a pool
+// that is used up) they leave alone and say kAside: then nothing has happened, and the caller takes
+// the general way (enqueue.cpp, fetch.cpp), which does everything and knows every error.
 //
 // Both ways make the same writes in the same order under the same names, so a death on either
 // leaves the same, and repairer.cpp need not know which it was:

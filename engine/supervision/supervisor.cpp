@@ -93,9 +93,9 @@ std::uint64_t Supervisor::dispatches() const {
   return sum;
 }
 
-/// Walks all slots for leases that are over, but only as often as the shortest lease ever given
-/// asks for, and not at all while nothing has been dispatched since a walk that found no active
-/// job.
+/// Walks all slots for leases that are over: when the earliest end seen comes, and as often as the
+/// shortest lease ever given asks for, but not at all while nothing has been dispatched since a
+/// walk that found no active job.
 std::uint64_t Supervisor::look_at_leases(std::uint64_t now, Report& report) {
   Store& store = actor_.store();
   const std::uint64_t shortest =

@@ -11,11 +11,11 @@ namespace ojs_shm::gateway {
 ///
 ///   "id: text, priority?: integer, ..."   an object: members, `?` if it may be missing; `...`
 ///                                         at the end: it may have more
-///   "+Job", "+Job?"                       the members of another shape; as ones that may be missing
+///   "+Job", "+Job?"                       the members of another shape; `?`: they may be missing
 ///   "= 'first'|'second'"                  no object of its own, but one of these types
 ///
-/// A type is text, time, integer, number, boolean, null, any, object, array, 'a constant', the name of
-/// a shape, [TYPE] for an array of it or {TYPE} for an object whose members have it; `|` is "or".
+/// A type is text, time, integer, number, boolean, null, any, object, array, 'a constant', the name
+/// of a shape, [TYPE] for an array of it or {TYPE} for an object whose members have it; `|` is or.
 struct Shape {
   std::string_view name, text;
 };
