@@ -7,6 +7,9 @@
 namespace ojs_shm::test {
 namespace {
 
+/// Of each exploration that has one preemption more than usual.
+constexpr std::uint64_t kDeepRuns = 50'000;
+
 /// Of all tests of this process; told at its end.
 class AllScenarios : public testing::Environment {
  public:
@@ -54,6 +57,8 @@ void Schedules::explore(const Scenario& scenario, Limits limits) {
   if (const char* only = std::getenv("OJS_SHM_SCHEDULES_ONLY");
       only != nullptr && scenario.name != only)
     return;
+  if (std::getenv("OJS_SHM_SCHEDULES_DEEP") != nullptr)
+    limits.preemptions += 1, limits.most_runs = kDeepRuns;
   const Explored explored = Explorer(world(scenario.slots)).explore(scenario, limits);
   sum_.runs += explored.runs;
   sum_.kills += explored.kills;

@@ -180,6 +180,7 @@ std::string World::moves_text(const std::vector<unsigned>& line) const {
 
 std::string World::verdict() {
   note_what_the_dead_hold();
+  if (dropping_ && !dead_.empty()) note_a_refused_drop();  // it may have died behind one
   for (const std::uint32_t lane : dead_) holds_[lane] = 0;
   std::string text;
   if (dropping_) {  // what was dropped is known only after the repair

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "engine/moves/report.hpp"
-#include "engine/moves/report.hpp"
 #include "engine/straight/fetch_batch.hpp"
 #include "tests/schedules/fibers.hpp"
 #include "tests/schedules/world.hpp"
