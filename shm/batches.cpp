@@ -18,10 +18,9 @@ namespace ojs_shm::shm {
   const std::uint64_t incarnation = ChunkControl(chunk.control.load()).incarnation();
   lane.batch_intent.set(Hint(c, incarnation).word | 1, Point::kIntentSet);
   chunk.control.store(ChunkControl(ChunkState::kBatched, 0, incarnation).word, Point::kBatchClosed);
-  const bool done = rings_.push(ring, Hint(c, incarnation), nullptr, 0);
-  if (!done)
-    chunk.control.store(ChunkControl(ChunkState::kBatch, chunks_.owner(), incarnation).word,
-                        Point::kBatchOpened);
+  // Without a chunk for its hint it is ours again, unless a lane took it by a hint of before.
+  const bool done =
+      rings_.push(ring, Hint(c, incarnation), nullptr, 0) || !seize(Hint(c, incarnation));
   lane.batch_intent.set(0, Point::kIntentCleared);
   return done;
 }

@@ -108,5 +108,31 @@ TEST_F(BatchesOfHints, need_a_chunk_that_is_free) {
   EXPECT_EQ(segment_->lane(0).batch_intent.get(), 0U);
 }
 
+/// A batch that was filled further has the hint of before in the ring. Without a chunk for another
+/// one its lane takes it back, unless a lane has taken it by that hint meanwhile.
+TEST_F(BatchesOfHints, that_another_takes_while_they_are_closed_again_are_that_lane_s) {
+  for (unsigned i = 0; i + 1 < shm::kCellsPerChunk; ++i)
+    ASSERT_TRUE(rings_.push(ring_, Hint(1, 1), nullptr, 0));  // the hint behind it needs a chunk
+  const std::uint32_t batch = filled(2);
+  const Hint hint = hint_of(batch);
+  ASSERT_TRUE(batches_.close(batch, ring_));
+  ASSERT_TRUE(batches_.reopen(hint));
+  while (rings_.chunks().take() != kNoIndex) {}
+  static Batches* others;
+  static std::uint32_t ring, taken;
+  others = &others_, ring = ring_, taken = kNoIndex;
+  shm::thread_hook = [](shm::Access access, shm::Point point, const void*) {
+    if (access != shm::Access::kWritten || point != shm::Point::kBatchClosed) return;
+    shm::thread_hook = nullptr;
+    taken = others->take(ring);
+  };
+  EXPECT_TRUE(batches_.close(batch, ring_)) << "it is no more this lane's";
+  shm::thread_hook = nullptr;
+  EXPECT_EQ(taken, batch);
+  const ChunkControl control(segment_->chunk(batch).control.load());
+  EXPECT_EQ(control.state(), shm::ChunkState::kBatch);
+  EXPECT_EQ(control.owner(), other_rings_.chunks().owner());
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
