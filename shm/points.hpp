@@ -21,7 +21,7 @@ namespace ojs_shm::shm {
   X(IndexOpened) X(IndexClosed) X(CellFilled) X(CellClosed) X(TailMoved) X(ChunkLinking)          \
   X(ChunkLinked) X(LinkSet) X(HeadMoved) X(HeadChunkLeft) X(ChunkRetired) X(SpliceClaimed)        \
   X(SpliceMarked) X(SpliceDone) X(SpliceReleased) X(LeaksLeft) X(LeaksCollected) X(BatchOpened)   \
-  X(BatchWritten) X(BatchClosed) X(BatchTaken)                                                    \
+  X(BatchWritten) X(BatchClosed) X(BatchTaken) X(ChunkRenewed)                                    \
   /* intents and tallies */                                                                       \
   X(IntentSet) X(IntentCleared) X(TallyIn) X(TallyOut) X(TallyReserved) X(CreditReserved)         \
   X(CreditSettled)                                                                                \

@@ -47,10 +47,18 @@ class Reachable {
       if (at.chunk() >= found_.size() || !copy_chunk(segment_, at.chunk(), at.incarnation(), copy))
         return false;
       found_[at.chunk()] = at.incarnation();
-      if (is_empty(copy.next)) return incarnation_of(copy.next) == at.incarnation();
+      if (is_empty(copy.next))
+        return incarnation_of(copy.next) == at.incarnation() && found(segment_.ring(ring));
       at = Place(Hint(copy.next).index(), 0, Hint(copy.next).tag());
     }
     return false;
+  }
+
+  /// Whether head stands in a chunk that was found. It may have passed a link that a splice changed
+  /// before our walk came to it; what is behind that link is then reached from head alone.
+  bool found(const RingEnds& ring) const {
+    const Place head(ring.head.load());
+    return head.chunk() < found_.size() && found_[head.chunk()] == head.incarnation();
   }
 
   const Segment& segment_;

@@ -63,7 +63,7 @@ TEST_F(ChunksOfLanes, begin_each_life_empty_and_under_the_next_incarnation) {
   cells.cell[3].store(shm::Hint(7, 7).word, shm::Point::kNone);
   const std::uint64_t now = mine_.renew(chunk);
   EXPECT_EQ(now, 42U);
-  EXPECT_EQ(control(chunk).word, before.word) << "it is not said yet";
+  EXPECT_EQ(control(chunk).word, ChunkControl(ChunkState::kSpare, mine_.owner(), now).word);
   for (const shm::Word& cell : cells.cell) EXPECT_EQ(cell.load(), shm::empty_word(now, 0));
   EXPECT_EQ(cells.next.load(), shm::empty_word(now, 0));
 }
@@ -89,6 +89,25 @@ TEST_F(ChunksOfLanes, are_settled_as_linked_when_a_ring_leads_to_them_else_as_fr
   mine_.settle(lost, before, true);
   EXPECT_EQ(control(linked).state(), ChunkState::kLinked);
   EXPECT_EQ(control(lost).state(), ChunkState::kFree);
+}
+
+/// One who copies it sees by its incarnation whether what he read may be of the next life.
+TEST_F(ChunksOfLanes, say_that_a_life_begins_before_a_cell_of_it_is_written) {
+  const std::uint32_t chunk = mine_.take();
+  shm::Chunk& cells = segment_->chunk(chunk);
+  static const shm::Chunk* seen;
+  static std::uint64_t before;
+  static unsigned cells_written, too_early;
+  seen = &cells, before = control(chunk).incarnation(), cells_written = too_early = 0;
+  shm::thread_hook = [](shm::Access access, shm::Point, const void* word) {
+    if (access != shm::Access::kWritten || word < &seen->cell || word >= &seen->cell + 1) return;
+    ++cells_written;
+    too_early += ChunkControl(seen->control.load()).incarnation() == before ? 1 : 0;
+  };
+  mine_.renew(chunk);
+  shm::thread_hook = nullptr;
+  EXPECT_EQ(cells_written, shm::kCellsPerChunk);
+  EXPECT_EQ(too_early, 0U);
 }
 
 }  // namespace
