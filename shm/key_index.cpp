@@ -86,7 +86,7 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
   const std::uint64_t mark = fingerprint(hash);
   const std::uint64_t mine = entry_of(slot, mark);
   // 1. our entry
-  Word* const own = place(mine, carries);
+  Word* own = place(mine, carries);
   if (own == nullptr) return Insert::kFull;
   for (unsigned looks = 0;; ++looks) {
     // 2. the other entries of the same key
@@ -99,7 +99,13 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
       return other != Standing::kPasses;                                         // 2a, 2b
     });
     // 3. ours
-    if (!kept_out && !ahead) return Insert::kDone;
+    if (!kept_out && !ahead) {
+      if (own->load() == mine) return Insert::kDone;
+      // The key's holder took it away as that of the job that had our slot before.
+      own = place(mine, carries);
+      if (own == nullptr) return Insert::kFull;
+      continue;
+    }
     if (kept_out || looks == carries.patience()) {
       take_away(*own, mine);
       return kept_out ? Insert::kDuplicate : Insert::kBusy;
