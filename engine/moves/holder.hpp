@@ -34,7 +34,9 @@ class Holder : protected Mover {
   enum class Lease : std::uint8_t { kAsAsked, kOnlyLonger };
   bool move_lease(JobRecord& job, std::uint64_t word, std::uint32_t lease_ms, Lease how,
                   std::uint64_t& until);
-  ReportTexts texts_after(const Report& report, ReportWord before, std::uint32_t slot) const;
+  std::optional<ReportTexts> texts_after(const Report& report, ReportWord before,
+                                         std::uint32_t slot) const;
+  bool is_over(std::uint32_t slot, std::uint32_t first, std::uint64_t word);
   Outcome report_texts(std::uint32_t slot, std::uint64_t word, const Report& report);
 };
 

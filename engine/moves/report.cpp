@@ -23,10 +23,12 @@
 // What the report leaves out, 2. takes from the texts before; when others took their place until 3,
 // the lane begins again. `signals` counts such changes, but may come to be as it was: what tells
 // texts apart for certain is the word of their blocks, of which each has its own. So only after 3.
-// it is sure which texts were replaced. If they are not those that 2. knew, the lane reports once
-// more, with what it finds in them. One gap is left: four changes between the last look at that
-// word and 3., by a lane that dies before it has reported again. Then a checkpoint among the four
-// is lost, and the blocks of the last stay taken until they are mended.
+// it is sure which texts were replaced, and by then another lane may have freed and taken their
+// blocks (is_over). If they are not those that 2. knew, the lane reports once more, with what it
+// finds in them. A gap is left: just 64 changes, or a multiple of them, between the last look at
+// `signals` and 3., and the lane dies before it has reported again, or the one that made the last of
+// them is not through. Then a checkpoint among them is lost, and the blocks of the last stay taken
+// until they are mended.
 //
 // A lane that dies between 2 and 3 leaves blocks that stand in no text, between 3 and 4 the texts
 // before: end_report() frees either. A job that ends between the lane's look and 3 may have a late
@@ -145,20 +147,30 @@ Outcome Holder::report(std::uint32_t slot, std::uint64_t word, const Report& rep
     if (said >= asked) return Outcome::kOk;
     const ReportWord next = found.with(asked, attempt, found.first_block());
     if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;
+    if (job.control.load() != word) {  // it came too late: of the next attempt, or of another job
+      job.signals.cas_once(next.word, next.withdrawn().word, Point::kProgressSet);
+      return Outcome::kLost;
+    }
     if (tellings_.on()) [[unlikely]]
       tellings_.held(EventKind::kJobProgress, job, Control(word), asked - 1);
     return Outcome::kOk;
   }
 }
 
-/// What stands with the job after the report, given what stands there now.
-ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::uint32_t slot) const {
+/// What stands with the job after the report, given what stands there now; nothing when other texts
+/// stand there by now.
+std::optional<ReportTexts> Holder::texts_after(const Report& report, ReportWord before,
+                                               std::uint32_t slot) const {
   const JobRecord& job = store_.job(slot);
   ReportTexts texts;
-  if (before.has_texts())
-    texts =
-        read_report(segment_, before.first_block(), slot, job.generation.get(), store_.max_body())
-            .value_or(ReportTexts());
+  for (unsigned look = 0; before.has_texts() && look < 64; ++look) {
+    if (auto read = read_report(segment_, before.first_block(), slot, job.generation.get(),
+                                store_.max_body())) {
+      texts = std::move(*read);
+      break;
+    }
+    if (job.signals.load() != before.word) return std::nullopt;
+  }
   if (report.has_texts)
     texts = {store_.now_ms(), std::string(report.message), std::string(report.data),
              std::move(texts.checkpoint)};
@@ -175,14 +187,19 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
   const std::uint16_t attempt = job.attempt.get();
   const ReportWord before(job.signals.load());
   const std::uint64_t built_on = word_at(segment_, before.first_block());
-  const std::uint64_t blocks = slots_.texts().next_made_word(slot, job.generation.get());
+  std::uint64_t blocks = slots_.texts().next_made_word(slot, job.generation.get());
+  if (blocks == built_on) blocks = slots_.texts().next_made_word(slot, job.generation.get());
   self_.intent_data[ReportIntent::kOwnWord].set(blocks, Point::kIntentSet);
   self_.intent_data[ReportIntent::kOldWord].set(0, Point::kIntentSet);
   self_.intent_data[ReportIntent::kOldBlock].set(0, Point::kIntentSet);
   intend_bare(Op::kReport, job.queue.get(), slot);  // 1
-  const ReportTexts texts = texts_after(report, before, slot);
+  const std::optional<ReportTexts> texts = texts_after(report, before, slot);
+  if (!texts) {
+    intend_nothing();
+    return report_texts(slot, word, report);
+  }
   const std::uint32_t fresh =
-      texts.empty() ? kNoIndex : slots_.write(blocks, encode_report(texts));  // 2
+      texts->empty() ? kNoIndex : slots_.write(blocks, encode_report(*texts));  // 2
   for (ReportWord found = before;;) {
     const bool same = found.is_of(attempt);
     const bool keeps = same && fresh == kNoIndex;
@@ -193,8 +210,6 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
       found = again;
       continue;
     }
-    self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
-    self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
     const bool lost = job.control.load() != word;
     const bool known = found.has_texts_of(before) && (old == kNoIndex || old_word == built_on);
     if (!lost && !known) {
@@ -208,10 +223,16 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
       return lost ? Outcome::kLost : Outcome::kOk;
     }
     const ReportWord next = found.with(parts, attempt, keeps ? found.first_block() : fresh);
-    if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) continue;  // 3 PAIR report
+    self_.intent_data[ReportIntent::kOldBlock].set(old, Point::kIntentSet);
+    self_.intent_data[ReportIntent::kOldWord].set(old_word, Point::kIntentSet);
+    if (!job.signals.cas(found.word, next.word, Point::kProgressSet)) {  // 3 PAIR report
+      self_.intent_data[ReportIntent::kOldWord].set(0, Point::kIntentSet);
+      continue;
+    }
+    const std::uint64_t there = word_at(segment_, old);
     const bool late = job.control.load() != word;
-    // While the attempt runs, this lane alone frees what began there when the word changed.
-    const std::uint64_t replaced = late ? old_word : word_at(segment_, old);
+    const std::uint64_t replaced =
+        there == old_word || late || !is_over(slot, old, there) ? old_word : there;
     ReportTexts unknown;
     if (old != kNoIndex && replaced != built_on) [[unlikely]]
       unknown = read_report(segment_, old, slot, job.generation.get(), store_.max_body())
@@ -224,8 +245,16 @@ ReportTexts Holder::texts_after(const Report& report, ReportWord before, std::ui
       return report_texts(slot, word, more);
     if (tellings_.on() && (report.fraction || report.has_texts)) [[unlikely]]
       tellings_.held(EventKind::kJobProgress, job, Control(word), parts - 1);
-    return !texts.empty() && fresh == kNoIndex ? Outcome::kNoBlocks : Outcome::kOk;
+    return !texts->empty() && fresh == kNoIndex ? Outcome::kNoBlocks : Outcome::kOk;
   }
+}
+
+/// Whether that word, which was read where replaced texts began, is of texts that were the job's and
+/// are no more, and not of what another lane has put there since.
+bool Holder::is_over(std::uint32_t slot, std::uint32_t first, std::uint64_t word) {
+  const JobRecord& job = store_.job(slot);
+  return Blocks::is_of(word, slot, job.generation.get()) && !slots_.texts().is_being_made(word) &&
+         ReportWord(job.signals.load()).first_block() != first;
 }
 
 /// The next attempt has the number of the attempt that is taken back, and begins without a report.

@@ -33,8 +33,8 @@ struct ReportTexts {
 /// What a report leaves in JobRecord::signals. All of it changes by one cas, so that a reader sees
 /// a fraction with the texts that were reported with it.
 ///   15..0 the fraction in 1/10,000 plus one (0: none)  22 it has texts
-///   31..23 the attempt that reported  61..32 first block of the texts
-///   63..62 counts their changes, for blocks come again
+///   31..23 the attempt that reported  57..32 first block of the texts
+///   63..58 counts their changes, for blocks come again
 /// A report belongs to one attempt. The next one begins without, though the texts keep their blocks
 /// until it reports or the slot is used again; a checkpoint goes over from each text to the next.
 struct ReportWord {
@@ -43,8 +43,8 @@ struct ReportWord {
 
   static constexpr std::uint64_t kTexts = 1ULL << 22;
   using Attempt = shm::Field<23, 9>;
-  using FirstBlock = shm::Field<32, 30>;
-  using Turn = shm::Field<62, 2>;
+  using FirstBlock = shm::Field<32, 26>;
+  using Turn = shm::Field<58, 6>;
   static constexpr std::uint64_t kFraction = kProgressMask;
   static constexpr std::uint64_t kAll = kFraction | kTexts | Attempt::put(Attempt::kMax) |
                                         FirstBlock::put(FirstBlock::kMax) | Turn::put(Turn::kMax);

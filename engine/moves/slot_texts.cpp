@@ -53,7 +53,6 @@ void SlotTexts::drop_loose(std::uint32_t slot, JobRecord& job) {
       blocks_.free_orphan(b, word);  // relaxed: a cas decides
 }
 
-/// Whether a lane is writing into blocks with that word, whatever has become of their slot.
 bool SlotTexts::is_being_made(std::uint64_t word) const {
   const std::uint32_t maker = shm::Blocks::maker_of(word);
   if (!shm::Blocks::is_made(word) || maker >= segment_.geometry().lanes) return false;

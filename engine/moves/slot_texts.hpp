@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "engine/tables/lane_counters.hpp"
 #include "engine/tables/store.hpp"
 #include "shm/blocks.hpp"
 
@@ -31,10 +32,14 @@ class SlotTexts {
   void free_report(std::uint32_t slot, const JobRecord& job, std::uint64_t signals);
 
   // ---- of a slot that other lanes write as well, and no lane holds
-  /// Of the blocks of one such text; another each time.
+  /// Of the blocks of one such text; another each time, whichever handle the lane serves.
   std::uint64_t next_made_word(std::uint32_t slot, std::uint32_t generation) {
-    return shm::Blocks::made_word(slot, generation, lane_, ++made_);
+    LaneWord& made = segment_.lane(lane_).counters[kTextsMade];
+    made.set(made.get() + 1, shm::Point::kIntentSet);
+    return shm::Blocks::made_word(slot, generation, lane_, static_cast<std::uint32_t>(made.get()));
   }
+  /// Whether a lane is writing into blocks with that word, whatever has become of their slot.
+  bool is_being_made(std::uint64_t word) const;
   void free_made(std::uint32_t first, std::uint64_t word) { blocks_.free_from_end(first, word); }
   /// Also the blocks to which no other block and no slot leads.
   void free_all_made(std::uint64_t word);
@@ -49,13 +54,10 @@ class SlotTexts {
   void close() { blocks_.release(); }
 
  private:
-  bool is_being_made(std::uint64_t word) const;
-
   const Store& store_;
   shm::Segment& segment_;
   std::uint32_t lane_;
   shm::Blocks blocks_;
-  std::uint32_t made_ = 0;
 };
 
 }  // namespace ojs_shm::engine

@@ -12,6 +12,7 @@ enum LaneCounter : unsigned {
   kLimitsHeld,    ///< 1 while it enqueues under a key of a limit
   kAccountStamp,  ///< of its operations that touched accounts
   kRivalNamed,    ///< slot + 1, state: the job that it is about to replace
+  kTextsMade,     ///< texts that it wrote into blocks with a word of their own
   kSpread,        ///< 1 from the commit of a batch over several queues until all of it stands
 };
 

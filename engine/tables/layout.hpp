@@ -108,13 +108,13 @@ struct Policy {
   }
 };
 
-/// Lanes that no handle gets, so that a supervisor or a mender finds one. A repair needs none:
-/// it uses the dead's.
+/// Lanes that no handle gets, for a supervisor or a mender. A repair uses the lanes of the dead.
 constexpr std::uint32_t kServiceLanes = 8;
 
 /// signals: 14..0 progress in 1/10,000 plus one (0: none)  15 has times of its own
 /// 16 a process waits for its end  19..17, 21..20 annex.hpp  31..22, 63..32 ReportWord
 constexpr std::uint64_t kProgressMask = 0x7FFF, kWaited = 1ULL << 16;
+constexpr std::uint64_t kMostBlocks = (1ULL << 26) - 1;  ///< as a report's word can name
 /// The place in its batch, kept in the unused half of `signals` until the job is published.
 constexpr unsigned kPlaceShift = 32;
 constexpr std::uint64_t place_in_batch(std::uint64_t place) { return place << kPlaceShift; }
@@ -400,7 +400,7 @@ struct EngineHeader {
 };
 
 constexpr std::uint64_t engine_fingerprint() {
-  return sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 +
+  return kMostBlocks + sizeof(JobRecord) * 31 + sizeof(QueueRecord) * 37 + sizeof(QueueTally) * 41 +
          sizeof(EngineHeader) * 43 + offsetof(JobRecord, policy) * 47 +
          offsetof(QueueRecord, reserved) * 53 + offsetof(QueueRecord, written_off) * 59 +
          offsetof(QueueRecord, turns) * 61 + sizeof(PartRings) * 67 + sizeof(WaitPage) * 71 +

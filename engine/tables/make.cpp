@@ -91,7 +91,8 @@ Measured measure(const Plan& plan) {
                        std::to_string(least) + " bytes";
     return measured;
   }
-  g.blocks = static_cast<std::uint32_t>((total - fixed - 2048) / kPerBlock);
+  g.blocks = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>((total - fixed - 2048) / kPerBlock, kMostBlocks));
   measured.geometry = g;
   return measured;
 }

@@ -117,7 +117,7 @@ std::uint64_t size_for(engine::Plan plan, std::uint64_t blocks) {
   plan.size_bytes = 0;
   engine::Measured measured = engine::measure(plan);
   if (!measured.problem.empty()) return 0;
-  measured.geometry.blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, 1U << 30U));
+  measured.geometry.blocks = static_cast<std::uint32_t>(std::min(blocks, engine::kMostBlocks));
   std::uint64_t mebibytes = shm::offsets_of(measured.geometry).end >> 20U;
   do {
     mebibytes += 1 + mebibytes / 512;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -373,7 +374,7 @@ TEST_F(Reports, that_build_on_texts_of_before_lose_none_that_came_since) {
         if (acted || count++ != at) return;
         acted = true;
         EXPECT_TRUE(s.worker.checkpoint(s.job, R"({"row":7})").ok());
-        for (int i = 0; i < 32 && record.signals.load() != word; ++i)
+        for (int i = 0; i < 512 && record.signals.load() != word; ++i)
           EXPECT_TRUE(s.worker.progress(s.job, 0.3, text_of(2, 300)).ok());
         same_again += record.signals.load() == word ? 1 : 0;
       });
@@ -459,6 +460,51 @@ TEST_F(Reports, are_never_read_torn) {
   }
   one.join(), other.join();
   EXPECT_GE(seen, 10U);
+}
+
+/// One handle after the other serves the same lane: their texts are told apart by their blocks.
+TEST_F(Reports, have_a_word_of_their_own_whichever_handle_makes_them) {
+  const std::string id = begin();
+  const engine::JobRecord& record =
+      s.store().job(engine::find_job(s.store(), *engine::parse_id(id)));
+  std::set<std::uint64_t> words;
+  for (int i = 0; i < 5; ++i) {
+    Proxy own = Proxy::attach(s.segment).value();
+    ASSERT_TRUE(own.progress(id, 0, 0.5, text_of(i, 100)).ok());
+    words.insert(s.segment.attachment()
+                     ->segment()
+                     .block_word(engine::ReportWord(record.signals.load()).first_block())
+                     .load());
+  }
+  EXPECT_EQ(words.size(), 5U);
+}
+
+/// Between any two accesses of it the job may be given back and begin again under the same number.
+TEST_F(Reports, of_a_fraction_alone_that_come_too_late_are_taken_back) {
+  bool acted = true;
+  for (std::uint64_t at = 0; acted; ++at) {
+    SCOPED_TRACE("at access " + std::to_string(at));
+    acted = false;
+    const std::string id = begin();
+    const std::uint64_t fence = s.job.fence();
+    std::uint64_t count = 0;
+    Status reported;
+    {
+      const AtAccess meanwhile([&](shm::Access, shm::Point, const void*) {
+        if (acted || count++ != at) return;
+        acted = true;
+        EXPECT_TRUE(s.worker.requeue(s.job).ok());
+        EXPECT_EQ(s.take(), id);
+      });
+      reported = proxy.progress(id, fence, 0.9);
+    }
+    EXPECT_TRUE(reported.ok() || reported.code() == Code::kLost);
+    EXPECT_EQ(s.get(id).progress, acted ? -1 : 0.9);
+    ASSERT_TRUE(s.worker.progress(s.job, 0.95).ok());
+    EXPECT_EQ(s.get(id).progress, 0.95);
+    EXPECT_TRUE(s.worker.ack(s.job).ok());
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace
