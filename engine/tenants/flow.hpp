@@ -25,7 +25,8 @@ struct FlowControl {
     /// in no line. It has no job: an enqueue puts the flow in line before it returns
     kIdle = 0,
     kListed = 1,  ///< the hint with its tag stands in the line of its level
-    kEnding = 2   ///< as listed; a lane found it empty, and is about to take it out
+    kEnding = 2,  ///< as listed; a lane found it empty, and is about to take it out
+    kMoving = 3   ///< idle; it is being given to another tenant
   };
   using StateBits = shm::Field<62, 2>;
   using Served = shm::Field<48, 14>;
@@ -48,11 +49,14 @@ struct FlowControl {
   constexpr FlowControl taken_back() const {
     return FlowControl(TakenBack::with(StateBits::with(word, kListed), TakenBack::get(word) + 1));
   }
+  /// The next step of one that is idle, on its way to another tenant and back.
+  constexpr FlowControl moving() const { return {kMoving, 0, next_tag()}; }
+  constexpr FlowControl moved() const { return {kIdle, 0, next_tag()}; }
   constexpr bool in_line() const { return state() == kListed || state() == kEnding; }
 };
 
 /// A flow. All zero is a free one. Given to another tenant when it is idle and its room is
-/// wanted: a job that is put into it at that very moment is served there.
+/// wanted: a job that is put into it at that very moment gets a place of its own as well.
 struct alignas(64) FlowRecord {
   Word key;      ///< queue, part, level and tenant, mixed; 0: free
   Word control;  ///< FlowControl
@@ -62,6 +66,8 @@ struct alignas(64) FlowRecord {
   std::uint64_t spare[4];
 };
 static_assert(sizeof(FlowRecord) == 64);
+/// The key of a flow whose way to another tenant was cut off: it is nobody's.
+constexpr std::uint64_t kFlowGone = ~0ULL;
 /// A flow stands at the place that its key says or within so many behind it.
 constexpr std::uint32_t kFlowReach = 32;
 

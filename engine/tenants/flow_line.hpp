@@ -9,6 +9,23 @@
 
 namespace ojs_shm::engine {
 
+/// Gives an idle flow another key: 1. its control says so, so that no lane puts it in line under the
+/// key before; 2. the key; 3. it is idle again, with another word, for lanes that saw it idle
+/// before. What a death leaves between them another lane ends (end_move).
+inline bool move_flow(FlowRecord& flow, FlowControl idle, std::uint64_t before, std::uint64_t key) {
+  const FlowControl moving = idle.moving();
+  if (!flow.control.cas_once(idle.word, moving.word, shm::Point::kFlowTaken)) return false;
+  const bool ours = flow.key.cas_once(before, key, shm::Point::kFlowTaken);
+  flow.control.cas_once(moving.word, moving.moved().word, shm::Point::kFlowTaken);
+  return ours;
+}
+
+/// Of another lane, which may be dead or slow: it shall not set its key any more.
+inline void end_move(FlowRecord& flow, FlowControl moving, std::uint64_t key) {
+  flow.key.cas_once(key, kFlowGone, shm::Point::kFlowTaken);
+  flow.control.cas_once(moving.word, moving.moved().word, shm::Point::kFlowTaken);
+}
+
 /// The flow of that key; a new one if need be, or one that is idle. kNoIndex when all that may be
 /// are in line. With `make` false only one that is there.
 inline std::uint32_t take_flow(const Store& store, std::uint64_t key, bool make = true) {
@@ -16,18 +33,25 @@ inline std::uint32_t take_flow(const Store& store, std::uint64_t key, bool make 
   for (unsigned look = 0; flows != 0 && look < kPatience; ++look) {
     std::uint32_t free = kNoIndex;
     std::uint64_t before = 0;
+    FlowControl idle(0);
+    bool moves = false;
     for (std::uint32_t i = 0; i < std::min(kFlowReach, flows); ++i) {
       const auto at = static_cast<std::uint32_t>((key + i) % flows);
-      const FlowRecord& flow = store.flows[at];
+      FlowRecord& flow = store.flows[at];
+      const FlowControl control(flow.control.load());
       const std::uint64_t found = flow.key.load();
       if (found == key) return at;
-      if (free == kNoIndex &&
-          (found == 0 || FlowControl(flow.control.load()).state() == FlowControl::kIdle))
-        free = at, before = found;
+      if (control.state() == FlowControl::kMoving && make) {
+        moves = true;
+        if (look != 0) end_move(flow, control, found);
+      }
+      if (free == kNoIndex && control.state() == FlowControl::kIdle)
+        free = at, before = found, idle = control;
       if (found == 0) break;
     }
-    if (free == kNoIndex || !make) return kNoIndex;
-    if (store.flows[free].key.cas_once(before, key, shm::Point::kFlowTaken)) return free;
+    if (!make || (free == kNoIndex && !moves)) return kNoIndex;
+    if (free == kNoIndex) continue;
+    if (move_flow(store.flows[free], idle, before, key)) return free;
   }
   return kNoIndex;
 }
@@ -41,11 +65,14 @@ struct FlowLine {
   shm::RingSet* set = nullptr;  ///< of a level: where its ring stands, and as which number
   unsigned number = 0;
 
-  /// False when there is no room for its hint.
-  bool list(std::uint32_t at) const {
+  /// False when there is no room for its hint, and when the flow has another key by now: a job in it
+  /// is then served in the line of that.
+  bool list(std::uint32_t at, std::uint64_t key) const {
     Word& control = store.flows[at].control;
     for (unsigned look = 0; look < kPatience; ++look) {
       const FlowControl found(control.load_seq_cst());  // PAIR flow-line
+      // Only one that is idle gets another key, and its word is another one then.
+      if (found.state() == FlowControl::kMoving || store.flows[at].key.load() != key) return false;
       if (found.state() == FlowControl::kListed) return true;
       if (found.state() == FlowControl::kEnding) {
         if (control.cas_once(found.word, found.taken_back().word, shm::Point::kFlowListed))
@@ -68,7 +95,8 @@ struct FlowLine {
       const bool whole = set == nullptr || flow.ring.load() != 0;
       if (whole && found.in_line() && found.tag() == hint.tag()) return hint.index();
       if (whole && hint.ahead() && found.next_tag() == hint.tag() &&
-          found.state() != FlowControl::kEnding) {  // finish what another lane began
+          (found.state() == FlowControl::kIdle ||
+           found.state() == FlowControl::kListed)) {  // finish what another lane began
         flow.control.cas_once(found.word, listed_next(found), shm::Point::kFlowListed);
         return kNoIndex;
       }

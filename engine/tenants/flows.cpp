@@ -32,15 +32,20 @@ using shm::Point;
 
 // ---- into the line ------------------------------------------------------------------------------
 
-/// False when there is no flow or no room: the job then stands in the level's line by itself.
+/// False when there is no flow or no room, or the flow went to another tenant meanwhile: the job
+/// then stands in the level's line by itself.
 bool Flows::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
                       Control available) {
   const JobRecord& job = store_.job(slot);
   if (store_.parked(job)) return false;  // lots have an order of their own
   const std::uint32_t q = job.queue.get();
   const std::uint64_t tenant = job.tenant.get();
-  const std::uint32_t flow =
-      take_flow(store_, mix_key(place_of_flows(q, job.flags().part(), available.ring()), tenant));
+  const std::uint64_t key =
+      mix_key(place_of_flows(q, job.flags().part(), available.ring()), tenant);
+  // One that is there already may have gone on, and what was read be of the slot's next job.
+  const std::uint64_t ahead = (job.control.load() - available.tag()) & shm::kTagMask;
+  if (ahead != 0 && ahead < shm::kTagMask / 2) return true;
+  const std::uint32_t flow = take_flow(store_, key);
   if (flow == kNoIndex) return false;
   const Hint hint(slot, available.tag());
   const auto push = [&] {
@@ -48,7 +53,7 @@ bool Flows::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
     return own != kNoIndex && rings_.push(own, hint, nullptr, 0);
   };
   if ((!push() && !relieved(push)) ||
-      !FlowLine{store_, rings_, ring, &rings, available.ring()}.list(flow))
+      !FlowLine{store_, rings_, ring, &rings, available.ring()}.list(flow, key))
     return false;
   if ((store_.queue(q).flags.load() & kAcross) != 0) [[unlikely]]
     TenantLine{rings_, store_}.list(q, tenant);

@@ -19,9 +19,9 @@ void TenantLine::list(std::uint32_t q, std::uint64_t tenant) {
     if (at == kNoIndex) return;
     FlowRecord& turn = store.flows[at];
     if (turn.tenant.load() != tenant) turn.tenant.store(tenant, Point::kFlowTaken);
-    if (!FlowLine{store, rings, ring}.list(at)) return;
     // Else another tenant has been given the flow before it was in line.
-    if (turn.key.load_seq_cst() == key && turn.tenant.load() == tenant) return;
+    const bool listed = FlowLine{store, rings, ring}.list(at, key);
+    if (turn.key.load_seq_cst() == key && (!listed || turn.tenant.load() == tenant)) return;
   }
 }
 

@@ -319,5 +319,54 @@ TEST(Tenants, FS_T16_sharing_no_more_forgets_no_job_that_came_into_a_flow_while_
   EXPECT_EQ(s.job.id(), id);
 }
 
+/// An idle flow goes to a tenant of another queue. At each access of the enqueue that wants it, or
+/// that takes it away, the others have enqueued: each job is found by a worker of its own queue
+/// alone.
+TEST(Tenants, FS_T16_a_flow_that_goes_to_another_queue_hides_no_job) {
+  constexpr int kTenants = 40;
+  QuietSegment s(many_slots(2048, 16));
+  for (const char* queue : {"one", "two"}) ASSERT_TRUE(s.admin.set_queue(queue, sharing()).ok());
+  const auto put = [&s](const std::string& queue, const std::string& tenant) {
+    const std::string extra = R"({"meta":{"tenant_id":")" + tenant + R"("}})";
+    JobSpec spec = spec_of(2, queue);
+    spec.extra = extra;
+    return s.put(spec);
+  };
+  const auto worker_of = [&s](const char* queue) {
+    WorkerOptions options;
+    options.queues = {queue};
+    return Worker::attach(s.segment, options).value();
+  };
+  Worker one = worker_of("one"), two = worker_of("two");
+  const auto drain = [&s](Worker& worker) {
+    int jobs = 0;
+    for (; worker.try_fetch(s.job); ++jobs) EXPECT_TRUE(worker.ack(s.job).ok());
+    return jobs;
+  };
+  for (const bool known : {true, false}) {  // whether it is the outer one's flow that goes
+    bool acted = true;
+    for (std::uint64_t at = 0; acted; ++at) {
+      SCOPED_TRACE("at access " + std::to_string(at) + (known ? ", known" : ", new"));
+      acted = false;
+      for (int i = 0; i < kTenants; ++i) put("one", "t" + std::to_string(i));
+      EXPECT_EQ(drain(one), kTenants);
+      std::uint64_t count = 0;
+      {
+        const AtAccess meanwhile([&](shm::Access, shm::Point, const void*) {
+          if (acted || count++ != at) return;
+          acted = true;
+          for (int i = 0; i < kTenants; ++i)
+            put(known ? "two" : "one", (known ? "new" : "t") + std::to_string(i));
+        });
+        put(known ? "one" : "two", known ? "t39" : "new" + std::to_string(at));
+      }
+      const int others = acted ? kTenants : 0;
+      EXPECT_EQ(drain(known ? one : two), 1);
+      EXPECT_EQ(drain(known ? two : one), others);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
