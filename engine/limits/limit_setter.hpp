@@ -49,7 +49,8 @@ class LimitSetter {
   bool at_work_for(std::uint32_t pool, const JobRecord& job) const;
   void follow(std::string_view name, std::uint32_t at);
   bool others_are_through() const;
-  std::vector<bool> named_keys() const;
+  std::vector<bool> named_keys(bool lost) const;
+  std::uint32_t give_up(const std::vector<bool>& named, std::uint32_t keep);
   bool is_idle(std::uint32_t at, std::uint64_t now) const;
   void clean(std::uint32_t at);
   void forget_gone();

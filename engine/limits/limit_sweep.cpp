@@ -61,8 +61,9 @@ bool LimitSetter::others_are_through() const {
   return true;
 }
 
-/// Which keys must stay for what names them.
-std::vector<bool> LimitSetter::named_keys() const {
+/// Which keys must stay for what names them; with `lost` also for jobs that may be retried though
+/// they are no dead letters.
+std::vector<bool> LimitSetter::named_keys(bool lost) const {
   std::vector<bool> named(store_.limit_keys.size(), false);
   const auto name = [&](std::uint64_t key) {
     if (key < named.size()) named[key] = true;
@@ -70,8 +71,9 @@ std::vector<bool> LimitSetter::named_keys() const {
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const JobRecord& job = store_.job(slot);
     const unsigned state = Control(job.control.load()).state();
-    if (state == kSlotFree || state == kSlotFilling ||
-        (is_finished(state) && !job.flags().has(Policy::kDead)))
+    const bool comes_back =
+        job.flags().has(Policy::kDead) || (lost && state != kSlotCompleted && is_finished(state));
+    if (state == kSlotFree || state == kSlotFilling || (is_finished(state) && !comes_back))
       continue;
     name(own_limit(job.limits.get()));
     if (store_.parked(job)) name(store_.lots[second_limit(job.limits.get())].key());
@@ -107,26 +109,34 @@ void LimitSetter::clean(std::uint32_t at) {
                    Point::kLimitGivenUp);
 }
 
-/// Gives up what is not needed, but for the key that the caller has in mind. Returns how many.
+/// Gives up what is not needed, but for the key that the caller has in mind. Returns how many. A lost
+/// job that is retried after its key was given up has none, or that of another: keys that such jobs
+/// name go only when no other does.
 std::uint32_t LimitSetter::sweep(std::uint32_t keep) {
   Word& turn = store_.header().limit_turn;
   turn.fetch_add(1, Point::kLimitTurn);  // 1. PAIR limit-turn
   std::uint32_t given_up = 0;
-  if (others_are_through()) {                      // 2
-    const std::vector<bool> named = named_keys();  // 3
-    const std::uint64_t now = store_.now_ms();
-    for (std::uint32_t at = 0; at < store_.limit_keys.size(); ++at) {
-      LimitKey& key = store_.limit_keys[at];
-      const std::uint64_t name = key.name_hash.load();
-      const bool stays = named[at] || at == keep || !is_idle(at, now);
-      if (name <= kLimitGone || stays) continue;
-      key.name_hash.store(kLimitGone, Point::kLimitGivenUp);  // 4
-      clean(at);
-      ++given_up;
-    }
+  if (others_are_through()) {                    // 2
+    given_up = give_up(named_keys(true), keep);  // 3
+    if (given_up == 0) given_up = give_up(named_keys(false), keep);
     forget_gone();
   }
   turn.fetch_add(1, Point::kLimitTurn);  // 5
+  return given_up;
+}
+
+std::uint32_t LimitSetter::give_up(const std::vector<bool>& named, std::uint32_t keep) {
+  std::uint32_t given_up = 0;
+  const std::uint64_t now = store_.now_ms();
+  for (std::uint32_t at = 0; at < store_.limit_keys.size(); ++at) {
+    LimitKey& key = store_.limit_keys[at];
+    const std::uint64_t name = key.name_hash.load();
+    const bool stays = named[at] || at == keep || !is_idle(at, now);
+    if (name <= kLimitGone || stays) continue;
+    key.name_hash.store(kLimitGone, Point::kLimitGivenUp);  // 4
+    clean(at);
+    ++given_up;
+  }
   return given_up;
 }
 

@@ -214,5 +214,18 @@ TEST_F(LimitSweep, a_batch_may_bring_more_keys_than_others_left_free) {
   EXPECT_EQ(s.drain().size(), 8U);
 }
 
+/// A job that was cancelled can be retried, and then runs under its own limit.
+TEST_F(LimitSweep, the_key_of_a_job_that_may_be_retried_stays_while_another_can_go) {
+  const auto lost = offer(limit("own"));
+  ASSERT_TRUE(s.producer.cancel(lost->view()).ok());
+  come_and_go(400);
+  EXPECT_TRUE(stands("own"));
+  ASSERT_TRUE(s.producer.retry(lost->view()).ok());
+  EXPECT_EQ(s.observer.limit("own")->waiting, 0U);
+  ASSERT_TRUE(s.worker.try_fetch(job).ok());
+  EXPECT_EQ(s.observer.limit("own")->active, 1U);
+  ASSERT_TRUE(s.worker.ack(job).ok());
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
