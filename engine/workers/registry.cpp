@@ -99,10 +99,10 @@ void Registry::name(std::uint32_t place, std::uint64_t life, const WorkerReport&
 Outcome Registry::claim(const WorkerReport& report, std::uint32_t hash, WorkerKey& key) {
   for (unsigned look = 0; look < kPatience; ++look) {
     if (look != 0) shm::wait_for_another(look - 1);
-    if (const std::uint32_t at = worker_place(store_, hash, report.id); at != kNoIndex) {
-      key = WorkerKey(at, WorkerControl(store_.worker_marks[at].control.load()).life());
+    if (const WorkerKey known = named_worker(store_, hash, report.id); !known.none()) {
+      key = known;
       if (!worker_lives(store_, key)) {  // 2
-        conclude(at, nullptr);
+        conclude(key.place(), nullptr);
         continue;
       }
       if (const Outcome updated = update(report, key); updated != Outcome::kLost)
@@ -312,6 +312,7 @@ bool Registry::conclude(std::uint32_t place, std::vector<LostWorker>* lost) {
   const std::uint64_t now = store_.now_ms(), silent = now - std::min(now, sign.ms());
   const std::string id = text_in(record.id, record.id_length);
   const std::uint64_t lived = now - std::min(now, record.registered_at.load());
+  if (mark.control.load() != control.word) return true;  // what was read may be of the next worker
   const std::uint64_t jobs = lapsed ? return_jobs(key, silent) : 0;
   if (jobs != 0) record.returned.fetch_add(jobs, Point::kWorkerTold);
   const WorkerPhase phase =

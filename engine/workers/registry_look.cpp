@@ -5,16 +5,16 @@
 
 namespace ojs_shm::engine {
 
-std::uint32_t worker_place(const Store& store, std::uint32_t hash, std::string_view id) {
+WorkerKey named_worker(const Store& store, std::uint32_t hash, std::string_view id) {
   for (std::uint32_t place = 0; place < store.workers.size(); ++place) {
     const WorkerControl control(store.worker_marks[place].control.load());  // PAIR worker-name
     if (!control.lives() || control.hash() != hash) continue;
     const WorkerRecord& record = store.workers[place];
     if (text_in(record.id, record.id_length) == id &&
         WorkerControl(store.worker_marks[place].control.load()).life() == control.life())
-      return place;
+      return WorkerKey(place, control.life());
   }
-  return kNoIndex;
+  return {};
 }
 
 std::optional<WorkerFacts> look_at_worker(const Store& store, std::uint32_t place) {
@@ -54,9 +54,7 @@ std::optional<WorkerFacts> look_at_worker(const Store& store, std::uint32_t plac
 }
 
 WorkerKey find_worker(const Store& store, std::string_view id) {
-  const std::uint32_t place = worker_place(store, worker_hash(id), id);
-  if (place == kNoIndex) return {};
-  const WorkerKey key(place, WorkerControl(store.worker_marks[place].control.load()).life());
+  const WorkerKey key = named_worker(store, worker_hash(id), id);
   return worker_lives(store, key) ? key : WorkerKey();
 }
 

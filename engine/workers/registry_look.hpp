@@ -47,9 +47,8 @@ inline std::uint32_t worker_hash(std::string_view id) {
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 
-/// The place of the living worker of that id, also of one that is being ended; kNoIndex: there is
-/// none.
-std::uint32_t worker_place(const Store& store, std::uint32_t hash, std::string_view id);
+/// The living worker of that id, also one that is being ended, or none.
+WorkerKey named_worker(const Store& store, std::uint32_t hash, std::string_view id);
 /// A text of a record.
 template <std::size_t kWords>
 std::string text_in(const std::uint64_t (&words)[kWords], const Word& length) {

@@ -2,6 +2,7 @@
 // Registered workers: their ids, what they tell, and for how long they stand in the table.
 
 #include "engine/supervision/repairer.hpp"
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/workers/registered.hpp"
 
 namespace ojs_shm::test {
@@ -177,6 +178,32 @@ TEST_F(Registry, what_a_dead_writer_left_is_freed_or_emptied) {
   EXPECT_EQ(engine::WorkerControl(taking.load()).phase(), engine::WorkerPhase::kFree);
   EXPECT_EQ(look("w").labels, "") << "told again with its next beat";
   EXPECT_EQ(report({.id = "w", .labels = "1"}).labels, "1");
+}
+
+/// While one is looked for it leaves, and others come in its place.
+TEST_F(Registry, of_one_id_is_never_found_as_another) {
+  bool acted = true;
+  for (std::uint64_t at = 0; acted; ++at) {
+    SCOPED_TRACE("at access " + std::to_string(at));
+    acted = false;
+    const WorkerKey key = add("looked-for");
+    std::uint64_t count = 0;
+    WorkerKey found;
+    std::vector<WorkerKey> later;
+    {
+      const AtAccess meanwhile([&](shm::Access, shm::Point, const void*) {
+        if (acted || count++ != at) return;
+        acted = true;
+        EXPECT_TRUE(engine::Registry(s.actor()).leave(key));
+        for (int i = 0; i < 12; ++i) later.push_back(add("later-" + std::to_string(i)));
+      });
+      found = engine::find_worker(s.store(), "looked-for");
+    }
+    EXPECT_TRUE(found == key || found.none());
+    for (const WorkerKey& other : later) engine::Registry(s.actor()).leave(other);
+    if (!acted) engine::Registry(s.actor()).leave(key);
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace
