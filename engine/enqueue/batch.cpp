@@ -112,6 +112,7 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
   for (const std::uint32_t slot : slots) {
     JobRecord& job = store_.job(slot);
     shm::RingSet& rings = store_.rings_of(job);
+    QueueRecord& queue = store_.queue(job.queue.get());  // once it is there the slot may go on
     const Control filling(job.control.load());
     const JobState state = job.birth_state();
     const std::uint64_t timer = timer_of(job, slot_state(state));
@@ -126,10 +127,10 @@ void Actor::publish_batch(std::span<const std::uint32_t> slots) {
     recorder_.note(slot, generation, kSlotFree, published.state(), job.created_at.get());
     job.control.store(published.word, Point::kSlotPublished);  // PAIR slot-publish
     if (state == JobState::kAvailable &&
-        !stand_in_line(store_.queue(job.queue.get()).flags.load(), rings,
-                       rings_.ensure(rings, published.ring()), slot, published))
+        !stand_in_line(queue.flags.load(), rings, rings_.ensure(rings, published.ring()), slot,
+                       published))
       announce_lost_hint();
-    if (state == JobState::kAvailable) count_backlog(store_.queue(job.queue.get()), 1);
+    if (state == JobState::kAvailable) count_backlog(queue, 1);
     if (timer != 0) push_timer(slot, generation, timer);
   }
 }

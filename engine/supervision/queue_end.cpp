@@ -2,6 +2,7 @@
 #include "engine/supervision/queue_end.hpp"
 
 #include "engine/tables/job_look.hpp"
+#include "engine/tables/patience.hpp"
 
 #include <algorithm>
 
@@ -42,10 +43,15 @@ Outcome QueueEnd::empty(std::uint32_t queue, std::uint64_t& discarded, std::uint
     std::uint64_t done = 0;
     for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
       const JobRecord& job = store_.job(slot);
-      const unsigned state = Control(job.control.load()).state();
-      if (move_of(Event::kQueueEnd, state) != nullptr && job.queue.get() == queue &&
-          actor_.discard(job.id()) == Outcome::kOk)
-        ++done;
+      for (unsigned look = 0; look < kPatience; ++look) {
+        const Control control(job.control.load());
+        if (move_of(Event::kQueueEnd, control.state()) == nullptr || job.queue.get() != queue)
+          break;
+        const JobId id = job.id();
+        if (job.control.load() != control.word) continue;  // else the id may be another job's
+        done += actor_.discard(id) == Outcome::kOk ? 1 : 0;
+        break;
+      }
     }
     discarded += done;
     outcome = begin(queue, left);

@@ -275,8 +275,9 @@ std::uint32_t Repairer::end_intent(const Held& held) {
   } else if (holds) {
     mended += end_operation(slot, op, target);
   }
-  if (whole) workflows().mark_again(slot);
-  if (whole) republish(slot);
+  if (whole) workflows().mark_again(slot, Control(target));
+  // Also of an enqueue that was about to take its job back.
+  if (whole || (op == Op::kEnqueue && has_slot && !holds)) republish(slot);
   if (op == Op::kClose) workflows().close(slot);
   if (op == Op::kReport) end_report(slot, false);
   if (op == Op::kBatch && target != 0) mended += finish_batch(held);
@@ -284,7 +285,7 @@ std::uint32_t Repairer::end_intent(const Held& held) {
   if (op == Op::kAckBatch && target != 0) mended += finish_acks(held);
   if (op == Op::kBatch && target == 2) {
     if (slot < store_.slots()) {  // the victim that it was ending
-      workflows().mark_again(slot);
+      workflows().mark_again(slot, Control(store_.job(slot).control.load()));
       slots_.relist(slot);
     }
     mended += finish_drop(q);

@@ -56,6 +56,9 @@ inline const WorkflowBits& bits_of(const JobRecord& head) {
 /// In the signals of a head: it was told that its first job began.
 constexpr std::uint64_t kBegan = 1;
 
+/// In the ring number of a head, above its WorkflowState: what is left of it is listed.
+constexpr unsigned kClosed = 4;
+
 constexpr bool is_head(Control control) { return control.state() == kSlotHead; }
 constexpr WorkflowState workflow_state(Control head) {
   return static_cast<WorkflowState>(head.ring() & 3);

@@ -57,11 +57,11 @@ void Workflows::mark_once(const Membership& member, bool failed) {
   if (is_head(head_of(store_, member)) && !done) mark(member, failed);
 }
 
-void Workflows::mark_again(std::uint32_t slot) {
+void Workflows::mark_again(std::uint32_t slot, Control ended) {
   const JobRecord& job = store_.job(slot);
-  const Control control(job.control.load());
-  if ((job.signals.load() & kMember) == 0 || !is_finished(control.state())) return;
-  mark_once(membership(job), control.state() != kSlotCompleted);
+  if ((job.signals.load() & kMember) == 0 || !is_finished(ended.state())) return;
+  const Membership member = membership(job);
+  if (job.control.load() == ended.word) mark_once(member, ended.state() != kSlotCompleted);
 }
 
 bool Workflows::waits_again(const JobRecord& job) const {
@@ -153,7 +153,15 @@ void Workflows::release(const Membership& member) {
   QueueTally& mine = actor_.tally(q);
   actor_.charge_return(q, job);
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
+  const JobId id = job.id();
   actor_.give_out(slot, job, held);
+  // A cancel that came while we held it has passed it over.
+  if (!runs(head_of(store_, member))) cancel_member(id);
+}
+
+void Workflows::cancel_member(JobId id) {
+  JobState before{};
+  actor_.cancel(id, before);
 }
 
 /// Takes a waiting member out for good. Until its bit is set the lane holds its slot, and with it
@@ -218,8 +226,10 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
     if (failed) told.attempt = failed_by(bits_of(head));
     told.value = ended_at - std::min(ended_at, started != 0 ? started : head.created_at.get());
     // Others that saw the last bit may write the same.
-    head.started_at.set(started);
-    head.finished_at.set(ended_at);
+    if (head.control.load() == found.word) {
+      head.started_at.set(started);
+      head.finished_at.set(ended_at);
+    }
     if (!head.control.cas_once(found.word, ended.word, Point::kWorkflowEnded)) {
       // another process was faster, or has cancelled it
       const Control now = head_of(store_, {slot, generation, 0});
@@ -233,13 +243,14 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
   actor_.intend_nothing();
 }
 
-/// Twice does no harm. The head, which is never due, says in the place of that time that it was
-/// done.
+/// Twice does no harm. Behind the word that says that it was done the slot may go on at any time.
 void Workflows::close(std::uint32_t slot) {
   JobRecord& head = store_.job(slot);
   const Control ended(head.control.load());
   const std::uint32_t generation = head.generation.get();
-  if (!is_head(ended) || runs(ended) || !all_done(head) || !know(slot, generation)) return;
+  if (!is_head(ended) || runs(ended) || !all_done(head)) return;
+  if ((ended.ring() & kClosed) != 0) return actor_.slots_.list(slot, ended);
+  if (!know(slot, generation)) return;
   for (std::uint16_t i = 0; i < graph_.members.size(); ++i) {
     const std::uint32_t at = graph_.members[i].slot;
     if (at >= store_.slots()) continue;
@@ -249,8 +260,9 @@ void Workflows::close(std::uint32_t slot) {
         stands_in(at, {slot, generation, i}))
       actor_.slots_.list(at, control);
   }
-  head.due_at.set(1);
-  actor_.slots_.list(slot, ended);
+  const Control closed = ended.to(kSlotHead, ended.ring() | kClosed, 0);
+  if (head.control.cas_once(ended.word, closed.word, Point::kWorkflowEnded))
+    actor_.slots_.list(slot, closed);
 }
 
 Outcome Workflows::cancel(JobId id, WorkflowState& found) {
@@ -279,6 +291,8 @@ Outcome Workflows::cancel(JobId id, WorkflowState& found) {
 
 /// Ends what has not begun.
 void Workflows::sweep_cancelled(std::uint32_t head, std::uint32_t generation) {
+  const Control cancelled = head_of(store_, {head, generation, 0});
+  if (!is_head(cancelled) || workflow_state(cancelled) != WorkflowState::kCancelled) return;
   if (!know(head, generation)) return;
   const std::size_t members = graph_.members.size();
   for (std::uint16_t i = 0; i < members; ++i) {
@@ -289,12 +303,17 @@ void Workflows::sweep_cancelled(std::uint32_t head, std::uint32_t generation) {
     const std::uint32_t slot = graph_.members[i].slot;
     if (slot >= store_.slots()) continue;
     const JobRecord& job = store_.job(slot);
-    const unsigned state = Control(job.control.load()).state();
-    const bool waits = state == kSlotScheduled || state == kSlotAvailable ||
-                       state == kSlotPending || state == kSlotRetryable;
-    if (!waits || !stands_in(slot, member)) continue;
-    JobState before{};
-    actor_.cancel(job.id(), before);
+    for (unsigned look = 0; look < kPatience; ++look) {
+      const Control control(job.control.load());
+      const unsigned state = control.state();
+      const bool waits = state == kSlotScheduled || state == kSlotAvailable ||
+                         state == kSlotPending || state == kSlotRetryable;
+      if (!waits || !stands_in(slot, member)) break;
+      const JobId id = job.id();
+      if (job.control.load() != control.word) continue;  // else the id may be another job's
+      cancel_member(id);
+      break;
+    }
   }
   end_if_done(head, generation);
 }
@@ -310,7 +329,7 @@ void Workflows::mend() {
       mend_one(slot, generation);
     else if (!all_done(head))
       sweep_cancelled(slot, generation);
-    else if (head.due_at.get() == 0)
+    else if ((control.ring() & kClosed) == 0)
       end_if_done(slot, generation);
   }
 }

@@ -73,6 +73,7 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
   }
 
   // 3. It is there.
+  const std::uint32_t generation = record.generation.get();
   const Control born = Control(record.control.load())
                            .to(kSlotHead, static_cast<unsigned>(WorkflowState::kRunning), 0);
   record.control.store(born.word, Point::kWorkflowCommitted);  // PAIR workflow-head
@@ -99,9 +100,9 @@ Outcome Workflows::create(NewWorkflow& workflow, JobId& id) {
       actor_.gather_accounts(workflow.jobs[i].queue, kPatience);
   }
   // The last member to end elsewhere may have let other members run there, or not.
-  if (!workflow.past.empty()) mend_one(head, record.generation.get());
+  if (!workflow.past.empty()) mend_one(head, generation);
   // Cancelled before all of it was there.
-  if (!runs(Control(record.control.load()))) sweep_cancelled(head, record.generation.get());
+  sweep_cancelled(head, generation);
   return Outcome::kOk;
 }
 

@@ -40,8 +40,8 @@ class Workflows {
   void advance_dropped();
 
   // ---- after a death
-  /// mark(), for a slot of a dead lane that may have been marked already.
-  void mark_again(std::uint32_t slot);
+  /// mark(), for a slot in which a dead lane stored that word; it may have been marked already.
+  void mark_again(std::uint32_t slot, Control ended);
   /// Whether a member that a dead lane was filling, or taking out, is to wait again.
   bool waits_again(const JobRecord& job) const;
   /// A member that the lane was filling and that had ended elsewhere.
@@ -65,6 +65,7 @@ class Workflows {
   bool leave_out(const Membership& member, bool failed);
   bool stands_in(std::uint32_t slot, const Membership& member) const;
   void mark_once(const Membership& member, bool failed);
+  void cancel_member(JobId id);
   void end_if_done(std::uint32_t head, std::uint32_t generation);
   void sweep_cancelled(std::uint32_t head, std::uint32_t generation);
   bool know(std::uint32_t head, std::uint32_t generation);

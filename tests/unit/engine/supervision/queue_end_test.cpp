@@ -8,6 +8,7 @@
 #include <ojs_shm/census.hpp>
 #include <ojs_shm/workflow.hpp>
 
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -193,6 +194,31 @@ TEST_F(QueueEnd, it_is_told_and_jobs_that_waited_have_not_failed) {
     }
   }
   EXPECT_EQ(types, (std::vector<std::string>{"job.discarded", "queue.deleted"}));
+}
+
+/// At any access of it a job of the queue may end, and its slot be that of a job of another queue.
+TEST(QueueEndSlots, that_go_on_meanwhile_keep_their_jobs) {
+  QuietSegment s(few_slots(16));
+  bool acted = true;
+  for (std::uint64_t at = 0; acted; ++at) {
+    SCOPED_TRACE("at access " + std::to_string(at));
+    acted = false;
+    std::vector<std::string> ours, later;
+    for (int i = 0; i < 3; ++i) ours.push_back(s.put({}, "mail"));
+    std::uint64_t count = 0;
+    {
+      const AtAccess meanwhile([&](shm::Access, shm::Point, const void*) {
+        if (acted || count++ != at) return;
+        acted = true;
+        for (const std::string& id : ours) (void)s.producer.cancel(id);
+        while (const auto put = s.producer.enqueue(spec_of())) later.push_back(put->str());
+      });
+      (void)s.admin.delete_queue("mail", QueueDeletion::kDiscard);
+    }
+    for (const std::string& id : later) EXPECT_EQ(s.state_of(id), State::kAvailable);
+    EXPECT_EQ(s.drain().size(), later.size());
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How workflows end before their last job, and what stays of them.
 
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/workflows/workflow_specs.hpp"
 
 namespace ojs_shm::test {
@@ -96,6 +97,44 @@ TEST_F(Workflows, a_dead_letter_that_is_retried_runs_alone) {
   EXPECT_EQ(look(id).state, WorkflowState::kFailed);
   EXPECT_EQ(ack(), "a");
   EXPECT_EQ(look(id).state, WorkflowState::kFailed);
+}
+
+/// At any access of a cancel the last active job may end, and with it the workflow, and all slots be
+/// other jobs' by then.
+TEST(WorkflowSlots, FS_T02_that_go_on_while_a_workflow_is_cancelled_are_left_alone) {
+  QuietSegment s(few_slots(24));
+  bool acted = true;
+  for (std::uint64_t at = 0; acted; ++at) {
+    SCOPED_TRACE("at access " + std::to_string(at));
+    acted = false;
+    const auto id = s.producer.create_workflow(chain({job_of("a"), job_of("b"), job_of("c")}));
+    ASSERT_TRUE(id.ok());
+    ASSERT_TRUE(s.worker.try_fetch(s.job));
+    std::vector<std::string> later;
+    std::uint64_t count = 0;
+    {
+      const AtAccess meanwhile([&](shm::Access, shm::Point, const void*) {
+        if (acted || count++ != at) return;
+        acted = true;
+        EXPECT_TRUE(s.worker.ack(s.job).ok());
+        JobSpec spec = spec_of();
+        spec.scheduled_at_ms = s.now_ms() + 24 * kHour;
+        while (const auto put = s.producer.enqueue(spec)) later.push_back(put->str());
+      });
+      (void)s.producer.cancel_workflow(*id);
+    }
+    if (!acted) {
+      EXPECT_TRUE(s.worker.ack(s.job).ok());
+    }
+    s.tick();
+    for (const std::string& job : later) {
+      EXPECT_EQ(s.state_of(job), State::kScheduled);
+      EXPECT_TRUE(s.producer.cancel(job).ok());
+    }
+    s.drain();
+    EXPECT_EQ(s.findings(), "");
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace
