@@ -331,9 +331,10 @@ std::uint64_t SlotPool::drop_expired(std::uint64_t now) {
       youngest = std::max(youngest, store_.job(slot).finished_at.get());
     });
     if (youngest != 0 && youngest + retention > now) return youngest + retention;
-    const std::uint32_t batch = batches_.take(store_.header().finished_ring);
-    if (batch == kNoIndex) return 0;
-    drop_batch(batch);
+    // That very one: what is the oldest by now may be young.
+    const bool ours = batches_.reopen(front.hint());
+    shm::Rings::retire(front);
+    if (ours) drop_batch(front.hint().index());
   }
   return 0;
 }
