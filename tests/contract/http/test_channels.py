@@ -4,6 +4,7 @@
 import json
 import select
 import signal
+import socket
 import tempfile
 import unittest
 
