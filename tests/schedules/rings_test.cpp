@@ -143,8 +143,10 @@ TEST_F(RingSchedules, FS_T01_FS_T02_a_report_keeps_what_came_while_it_was_made) 
   explore({"reports: say | checkpoint, say thrice", one_runs, {say, keep_and_say_on}},
           {.preemptions = 2, .most_runs = long_form() ? 400'000ULL : 3'000});
   // The other's text may stand with no job yet, and then be the job's (report.cpp).
-  explore({"reports: say | checkpoint, say, thrice switched", one_runs, {say, keep_and_say}},
-          {.preemptions = 3, .most_runs = long_form() ? 400'000ULL : 3'000});
+  for (const unsigned kills : {0U, 1U})
+    explore(
+        {"reports: say | checkpoint, say, thrice switched", one_runs, {say, keep_and_say}},
+        {.preemptions = 3 - kills, .kills = kills, .most_runs = long_form() ? 400'000ULL : 3'000});
 }
 
 TEST_F(RingSchedules, each_job_wakes_a_sleeper_of_its_own) {

@@ -210,7 +210,8 @@ std::string World::verdict() {
   if (ends_workers_) silence();  // one that gave a sign in time has its job still
   end_silent_workers(kJanitor);
   const bool room_for_all = max_depth_ == 0 && store_->slots() == kSlots;
-  if (accepted_ > 1 || (dead_.empty() && room_for_all && brought_ != 0 && accepted_ == 0))
+  const bool must_let_one_in = dead_.empty() && room_for_all && brought_ != 0 && !stand_still();
+  if (accepted_ > 1 || (must_let_one_in && accepted_ == 0))
     text += std::to_string(accepted_) + " who brought one id were let in; ";
   engine::Actor& last = actor(kJanitor + 1);
   engine::Fetched& out = held_[kSecondJanitor];

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -307,13 +308,17 @@ class World {
   std::vector<std::uint32_t> dead_;
   bool turns_ = false, shares_ = false, across_ = false;
   std::vector<Sharding> shardings_;
-  bool crossed_ = false;                 ///< two of them at once: either may hold
-  std::uint32_t limit_ = 0;              ///< 0: none
-  std::uint64_t limited_since_ = 0;      ///< when it was set
-  std::vector<unsigned> limited_;        ///< jobs of the key
-  bool works_[kLanes] = {};              ///< on one of them
-  std::uint32_t rate_ = 0;               ///< 0: none
-  unsigned given_back_ = 0;              ///< jobs of the key
+  bool crossed_ = false;             ///< two of them at once: either may hold
+  std::uint32_t limit_ = 0;          ///< 0: none
+  std::uint64_t limited_since_ = 0;  ///< when it was set
+  std::vector<unsigned> limited_;    ///< jobs of the key
+  bool works_[kLanes] = {};          ///< on one of them
+  std::uint32_t rate_ = 0;           ///< 0: none
+  unsigned given_back_ = 0;          ///< jobs of the key
+  /// With three preemptions each of two may stand still until the other's patience is over: both
+  /// are told to ask again.
+  static bool stand_still() { return std::getenv("OJS_SHM_SCHEDULES_DEEP") != nullptr; }
+
   unsigned brought_ = 0, accepted_ = 0;  ///< of one id
   bool workflow_ = false;
   std::vector<unsigned> unique_;  ///< jobs that were brought under the one unique key

@@ -94,7 +94,8 @@ void World::revive_unique(std::uint32_t self, unsigned job) {
 std::string World::unique_text(std::uint32_t by) {
   if (unique_.empty()) return {};
   std::string text;
-  if (dead_.empty() && unique_accepted_ == 0) text += "of all unique jobs none was let in; ";
+  if (dead_.empty() && unique_accepted_ == 0 && !stand_still())
+    text += "of all unique jobs none was let in; ";
   if (dead_.empty() && revival_ == Revival::kRefused && unique_accepted_ == 1)
     text += "a unique job did not come back, and no other came; ";
   const bool held = std::any_of(unique_.begin(), unique_.end(), [this](unsigned job) {
