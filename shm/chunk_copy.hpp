@@ -19,7 +19,7 @@ inline bool copy_chunk(const Segment& segment, std::uint32_t index, std::uint64_
   const Chunk& chunk = segment.chunk(index);
   for (unsigned i = 0; i < kCellsPerChunk; ++i) copy.cell[i] = chunk.cell[i].load();
   copy.next = chunk.next.load();
-  return ChunkControl(chunk.control.load()).incarnation() == incarnation;
+  return ChunkControl(chunk.control.load()).incarnation() == incarnation;  // PAIR chunk-life
 }
 
 }  // namespace ojs_shm::shm

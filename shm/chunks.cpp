@@ -45,7 +45,7 @@ std::uint64_t Chunks::renew(std::uint32_t i) {
   const std::uint64_t empty = empty_word(incarnation, 0);
   // First, so that one who copies the chunk sees by it that what he read may be of the next life.
   chunk.control.store(ChunkControl(ChunkState::kSpare, owner(), incarnation).word,
-                      Point::kChunkRenewed);
+                      Point::kChunkRenewed);  // PAIR chunk-life
   // NO CRASH POINT: the chunk is private until the link is set
   for (Word& cell : chunk.cell) cell.store(empty, Point::kNone);
   // NO CRASH POINT: as above

@@ -106,7 +106,7 @@ KeyIndex::Insert KeyIndex::insert(std::uint64_t hash, std::uint32_t slot, const 
       if (own == nullptr) return Insert::kFull;
       continue;
     }
-    if (kept_out || looks == carries.patience()) {
+    if (kept_out || looks >= carries.patience()) {
       take_away(*own, mine);
       return kept_out ? Insert::kDuplicate : Insert::kBusy;
     }

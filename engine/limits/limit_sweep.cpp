@@ -109,9 +109,9 @@ void LimitSetter::clean(std::uint32_t at) {
                    Point::kLimitGivenUp);
 }
 
-/// Gives up what is not needed, but for the key that the caller has in mind. Returns how many. A lost
-/// job that is retried after its key was given up has none, or that of another: keys that such jobs
-/// name go only when no other does.
+/// Gives up what is not needed, but for the key that the caller has in mind. Returns how many. A
+/// lost job that is retried after its key was given up has none, or that of another: keys that such
+/// jobs name go only when no other does.
 std::uint32_t LimitSetter::sweep(std::uint32_t keep) {
   Word& turn = store_.header().limit_turn;
   turn.fetch_add(1, Point::kLimitTurn);  // 1. PAIR limit-turn

@@ -26,9 +26,9 @@
 // it is sure which texts were replaced, and by then another lane may have freed and taken their
 // blocks (is_over). If they are not those that 2. knew, the lane reports once more, with what it
 // finds in them. A gap is left: just 64 changes, or a multiple of them, between the last look at
-// `signals` and 3., and the lane dies before it has reported again, or the one that made the last of
-// them is not through. Then a checkpoint among them is lost, and the blocks of the last stay taken
-// until they are mended.
+// `signals` and 3., and the lane dies before it has reported again, or the one that made the last
+// of them is not through. Then a checkpoint among them is lost, and the blocks of the last stay
+// taken until they are mended.
 //
 // A lane that dies between 2 and 3 leaves blocks that stand in no text, between 3 and 4 the texts
 // before: end_report() frees either. A job that ends between the lane's look and 3 may have a late
@@ -249,8 +249,8 @@ std::optional<ReportTexts> Holder::texts_after(const Report& report, ReportWord 
   }
 }
 
-/// Whether that word, which was read where replaced texts began, is of texts that were the job's and
-/// are no more, and not of what another lane has put there since.
+/// Whether that word, which was read where replaced texts began, is of texts that were the job's
+/// and are no more, and not of what another lane has put there since.
 bool Holder::is_over(std::uint32_t slot, std::uint32_t first, std::uint64_t word) {
   const JobRecord& job = store_.job(slot);
   return Blocks::is_of(word, slot, job.generation.get()) && !slots_.texts().is_being_made(word) &&

@@ -66,7 +66,7 @@ struct alignas(64) FlowRecord {
   std::uint64_t spare[4];
 };
 static_assert(sizeof(FlowRecord) == 64);
-/// The key of a flow whose way to another tenant was cut off: it is nobody's.
+/// The key of a flow whose way to another tenant was cut off: no tenant has it.
 constexpr std::uint64_t kFlowGone = ~0ULL;
 /// A flow stands at the place that its key says or within so many behind it.
 constexpr std::uint32_t kFlowReach = 32;

@@ -9,15 +9,17 @@
 
 namespace ojs_shm::engine {
 
-/// Gives an idle flow another key: 1. its control says so, so that no lane puts it in line under the
+/// Gives an idle flow another key: 1. its control says so, and no lane puts it in line under the
 /// key before; 2. the key; 3. it is idle again, with another word, for lanes that saw it idle
-/// before. What a death leaves between them another lane ends (end_move).
+/// before. What a death leaves between them another lane ends (end_move); a lane that was slow, and
+/// finds that, leaves the flow to no tenant, for it may stand in line by then.
 inline bool move_flow(FlowRecord& flow, FlowControl idle, std::uint64_t before, std::uint64_t key) {
   const FlowControl moving = idle.moving();
   if (!flow.control.cas_once(idle.word, moving.word, shm::Point::kFlowTaken)) return false;
   const bool ours = flow.key.cas_once(before, key, shm::Point::kFlowTaken);
-  flow.control.cas_once(moving.word, moving.moved().word, shm::Point::kFlowTaken);
-  return ours;
+  if (flow.control.cas_once(moving.word, moving.moved().word, shm::Point::kFlowTaken)) return ours;
+  if (ours) flow.key.cas_once(key, kFlowGone, shm::Point::kFlowTaken);
+  return false;
 }
 
 /// Of another lane, which may be dead or slow: it shall not set its key any more.
@@ -65,8 +67,8 @@ struct FlowLine {
   shm::RingSet* set = nullptr;  ///< of a level: where its ring stands, and as which number
   unsigned number = 0;
 
-  /// False when there is no room for its hint, and when the flow has another key by now: a job in it
-  /// is then served in the line of that.
+  /// False when there is no room for its hint, and when the flow has another key: a job in it is
+  /// then served in the line of that key.
   bool list(std::uint32_t at, std::uint64_t key) const {
     Word& control = store.flows[at].control;
     for (unsigned look = 0; look < kPatience; ++look) {

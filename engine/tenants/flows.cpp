@@ -32,8 +32,8 @@ using shm::Point;
 
 // ---- into the line ------------------------------------------------------------------------------
 
-/// False when there is no flow or no room, or the flow went to another tenant meanwhile: the job
-/// then stands in the level's line by itself.
+/// False when there is no flow, no room, or the flow has gone to another tenant: the job then
+/// stands in the level's line by itself.
 bool Flows::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slot,
                       Control available) {
   const JobRecord& job = store_.job(slot);

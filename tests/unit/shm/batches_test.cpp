@@ -126,7 +126,7 @@ TEST_F(BatchesOfHints, that_another_takes_while_they_are_closed_again_are_that_l
     shm::thread_hook = nullptr;
     taken = others->take(ring);
   };
-  EXPECT_TRUE(batches_.close(batch, ring_)) << "it is no more this lane's";
+  EXPECT_TRUE(batches_.close(batch, ring_)) << "another lane has it";
   shm::thread_hook = nullptr;
   EXPECT_EQ(taken, batch);
   const ChunkControl control(segment_->chunk(batch).control.load());

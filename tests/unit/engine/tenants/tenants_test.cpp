@@ -368,5 +368,22 @@ TEST(Tenants, FS_T16_a_flow_that_goes_to_another_queue_hides_no_job) {
   }
 }
 
+/// Lanes died while they gave each idle flow to another tenant.
+TEST(Tenants, FS_T16_a_flow_whose_way_was_cut_off_is_used_again) {
+  QuietSegment s(many_slots(256, 16));
+  ASSERT_TRUE(s.admin.set_queue("default", sharing()).ok());
+  for (std::uint32_t at = 0; at < s.store().flows.size(); ++at) {
+    engine::FlowRecord& flow = s.store().flows[at];
+    flow.key.store(1000 + at, shm::Point::kNone);
+    flow.control.store(engine::FlowControl(flow.control.load()).moving().word, shm::Point::kNone);
+  }
+  put_for(s, "a");
+  int in_line = 0;
+  for (std::uint32_t at = 0; at < s.store().flows.size(); ++at)
+    in_line += engine::FlowControl(s.store().flows[at].control.load()).in_line() ? 1 : 0;
+  EXPECT_EQ(in_line, 1);
+  EXPECT_EQ(next(s), "a");
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
