@@ -89,21 +89,29 @@ test('dashboard_http_dead_letters_of_one_queue', async () => {
 test('dashboard_http_events_of_one_kind', async () => {
   const page = await open(segment.url);
   await show(page, 'events', 'Events');
+  let answer;
+  const asked = new Promise((resolve) => { answer = resolve; });
+  await page.route('**/events/stream*queue*', async (route) => {
+    await asked;
+    await route.continue();
+  });
   await page.getByLabel('What').selectOption('queues');
-  await page.getByText(/^live, 0 since/).waitFor();
+  await page.getByText(/^connecting, queues: 0 since/).waitFor();
+  answer();
+  await page.getByText(/^live, queues: 0 since/).waitFor();
   const [seen] = segment.enqueue({ queue: 'mute' });
   segment.native(['queue', 'pause', 'mute']);
   const told = () => page.locator('tbody td:nth-child(2)').allInnerTexts();
   await eventually(async () => JSON.stringify(await told()) === '["queue.paused"]', 'the queue alone is told');
   await page.getByLabel('What').selectOption('failures');
-  await page.getByText(/^live, 0 since/).waitFor();
+  await page.getByText(/^live, failures: 0 since/).waitFor();
   segment.native(['queue', 'resume', 'mute']);
   await fetched('mute');
   await accepted('POST', 'workers/nack', { job_id: seen, error: { code: 'broken', message: 'it broke' } });
   await page.getByRole('link', { name: seen }).first().waitFor();
   assert.ok((await told()).every((type) => /^job\.(failed|discarded|retrying)$/.test(type)), await told());
   await page.getByLabel('What').selectOption('all');
-  await page.getByText(/^live, 0 since/).waitFor();
+  await page.getByText(/^live, all: 0 since/).waitFor();
   const [other] = segment.enqueue({ queue: 'mute' });
   await page.getByRole('link', { name: other }).first().waitFor();
   assert.deepStrictEqual(page.wrong, []);

@@ -156,18 +156,18 @@ test('dashboard_http_a_page_of_the_gateway_hears_events_through_a_websocket', as
 test('dashboard_http_events_are_live_and_filtered', async () => {
   const page = await open(segment.url);
   await show(page, 'events', 'Events');
-  await page.getByText(/^live, 0 since/).waitFor();
+  await page.getByText(/^live, all: 0 since/).waitFor();
   const [first] = segment.enqueue({ queue: 'told' });
   await page.getByRole('link', { name: first }).waitFor();
   await page.getByRole('combobox', { name: 'Queue', exact: true }).selectOption('told');
-  await page.getByText(/^live, 0 since/).waitFor();
+  await page.getByText(/^live, all: 0 since/).waitFor();
   const [other] = segment.enqueue({ queue: 'untold' });
   const [second] = segment.enqueue({ queue: 'told' });
   await page.getByRole('link', { name: second }).waitFor();
   assert.strictEqual(await page.getByRole('link', { name: other }).count(), 0);
   await page.getByRole('button', { name: 'Hold' }).click();
   const [third] = segment.enqueue({ queue: 'told' });
-  await page.getByText(/^live, 2 since/).waitFor();
+  await page.getByText(/^live, all: 2 since/).waitFor();
   assert.strictEqual(await page.getByRole('link', { name: third }).count(), 0);
   await page.getByRole('button', { name: 'Go on' }).click();
   await page.getByRole('link', { name: third }).waitFor();

@@ -18,7 +18,7 @@ const kind = (type) =>
 export function Events({ query }) {
   const { sample } = useStore();
   const [held, setHeld] = useState(false);
-  const [link, setLink] = useState('connecting');
+  const [link, setLink] = useState({});
   const [shown, setShown] = useState({ events: [], seen: 0, lost: 0 });
   const came = useRef([]);
   const stream = `events/stream${queryOf({ types: query.types, queues: query.queue })}`;
@@ -26,7 +26,7 @@ export function Events({ query }) {
     setShown({ events: [], seen: 0, lost: 0 });
     came.current = [];
     const end = new AbortController();
-    listen(stream, { signal: end.signal, state: setLink, tell: ({ data }) => came.current.push(data) });
+    listen(stream, { signal: end.signal, state: (state) => setLink({ stream, state }), tell: ({ data }) => came.current.push(data) });
     // However many come, the page is drawn four times a second.
     const timer = setInterval(() => {
       const fresh = came.current.splice(0);
@@ -52,6 +52,8 @@ export function Events({ query }) {
     setHeld(!held);
   };
   const rows = kept ?? shown.events;
+  // What the stream before this one was is not what this one is.
+  const state = link.stream === stream ? link.state : 'connecting';
   return html`
     <div class="filters">
       <label>What <select data-filter value=${query.types ?? ''} onChange=${set('types')}>
@@ -61,7 +63,7 @@ export function Events({ query }) {
         <option value="">all</option>${sample.queues.map((each) => html`<option value=${each.name}>${each.name}</option>`)}
       </select></label>
       <button aria-pressed=${held} onClick=${hold}>${held ? 'Go on' : 'Hold'}</button>
-      <span class="quiet" role="status">${link === 'live' ? 'live' : link}, ${number(shown.seen)} since the view was opened${shown.lost ? `, ${number(shown.lost)} lost` : ''}</span>
+      <span class="quiet" role="status">${state}, ${TYPES[query.types ?? ''] ?? query.types}: ${number(shown.seen)} since the view was opened${shown.lost ? `, ${number(shown.lost)} lost` : ''}</span>
     </div>
     ${config?.segment.events === false && html`<p class="problem">The segment does not tell events: the gateway was started with --no-events.</p>`}
     <${Table} caption=${`The latest ${MOST} events, the newest first`} rows=${rows} most=${MOST} id=${(event) => event.id ?? `${event.time} ${event.type}`} empty="Nothing has happened since the view was opened." columns=${[
