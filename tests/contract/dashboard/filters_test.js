@@ -50,6 +50,44 @@ test('dashboard_http_overview_shows_the_chosen_span', async () => {
   await page.context().close();
 });
 
+test('dashboard_http_axes_have_whole_jobs_and_times_of_the_span', async () => {
+  segment.enqueue({ queue: 'axes' });
+  const end = Date.parse((await segment.look()).sample.at);
+  const past = (minutes) => Array.from({ length: 48 }, (_, n) => ({
+    timestamp: new Date(end - (48 - n) * minutes * 60_000).toISOString(), span_ms: minutes * 60_000, enqueued: 0, dispatched: 0, processed: 0,
+    failed: 0, discarded: 0, retried: 0, depth: n % 3, active: 0, dead: 0, oldest_age_ms: 0, latency_p50_ms: 0, latency_p99_ms: 0,
+  }));
+  const page = await open('about:blank');
+  // What a canvas has written since it was cleared.
+  await page.addInitScript(() => {
+    const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.clearRect = function (...at) {
+      this.canvas.written = [];
+      return clearRect.apply(this, at);
+    };
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+      (this.canvas.written ??= []).push(text);
+      return fillText.call(this, text, ...at);
+    };
+  });
+  await page.route('**/admin/stats/history**', (route) => {
+    const day = route.request().url().includes('1h');
+    return route.fulfill({ json: { period: day ? 'P30D' : 'PT1H', interval_ms: 5_000, data: past(day ? 600 : 1) } });
+  });
+  await page.goto(segment.url);
+  await show(page, 'queues/axes', 'Queues: axes');
+  const written = () => page.locator('figure.chart', { has: page.getByRole('heading', { name: 'Depth', exact: true }) }).locator('canvas')
+    .evaluate((canvas) => canvas.written ?? []);
+  for (const [span, time] of [['1 hour', /^\d\d:\d\d:00$/], ['30 days', /^\d{1,2} [A-Z][a-z]{2,3}$/]]) {
+    await page.getByRole('combobox', { name: 'Span' }).selectOption(span);
+    await eventually(async () => (await written()).filter((text) => time.test(text)).length > 2, `${span}: its times`);
+    const rest = (await written()).filter((text) => !time.test(text));
+    assert.deepStrictEqual(rest, ['0', '1', '2'], span);
+  }
+  assert.deepStrictEqual(page.wrong, []);
+  await page.context().close();
+});
+
 test('dashboard_http_finds_a_job_by_its_id', async () => {
   const ids = segment.enqueue({ queue: 'found' }, { queue: 'found' });
   const page = await open(segment.url);
