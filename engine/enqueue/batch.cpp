@@ -75,7 +75,6 @@ void Actor::Batch::commit(JobId first) {
     actor_.commit_batch(kWhole);
   else
     actor_.commit_drop(mine, victims);
-  actor_.dropper(share_.record()).leave_if_ours();
   actor_.publish_batch(slots_);
   actor_.drop_victims(victims);
   for (const Rival& rival : rivals_) actor_.mark_replaced(rival.slot);
@@ -86,6 +85,8 @@ void Actor::Batch::commit(JobId first) {
     actor_.end_rival(rival.slot);
     if (rival.by != kNoIndex) actor_.count_conflict(rival.by);
   }
+  // What goes is charged no more: the next one that finds the queue full drops no job too many.
+  actor_.dropper(share_.record()).leave_if_ours();
   if (!victims.empty()) actor_.workflows().advance_dropped();
   if (gathers) actor_.gather_accounts(share_.queue(), kPatience);
 }

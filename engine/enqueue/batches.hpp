@@ -13,8 +13,9 @@ namespace ojs_shm::engine {
 /// The jobs of a batch that go to one queue: what they cost it, and how it makes room for them.
 class Actor::Share {
  public:
-  /// `specs` are neighbours in a batch, the first at that place of it.
-  Share(Actor& actor, std::span<const NewJob> specs, std::size_t at = 0);
+  Share(Actor& actor, std::span<const NewJob> specs) : Share(actor, specs, 0, specs.size()) {}
+  /// So many neighbours in a batch, the first at that place of it.
+  Share(Actor& actor, std::span<const NewJob> batch, std::size_t at, std::size_t count);
 
   /// What they cost the queue and its tenants, and in which part of it each goes.
   Outcome measure();
@@ -47,6 +48,7 @@ class Actor::Share {
   }
 
   Actor& actor_;
+  std::span<const NewJob> batch_;
   std::span<const NewJob> specs_;
   std::size_t at_;
   std::uint32_t q_;

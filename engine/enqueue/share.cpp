@@ -7,11 +7,12 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-Actor::Share::Share(Actor& actor, std::span<const NewJob> specs, std::size_t at)
+Actor::Share::Share(Actor& actor, std::span<const NewJob> batch, std::size_t at, std::size_t count)
     : actor_(actor),
-      specs_(specs),
+      batch_(batch),
+      specs_(batch.subspan(at, count)),
       at_(at),
-      q_(specs.front().queue),
+      q_(specs_.front().queue),
       queue_(actor.store_.queue(q_)),
       mine_(actor.tally(q_)),
       flags_(queue_.flags.load()) {}
@@ -42,7 +43,8 @@ Outcome Actor::Share::admit() {
   actor_.intend<Op::kAdmit>(q_, kNoIndex, mine_);
   Outcome outcome = actor_.admit_all(queue_, mine_, q_, flags_, cost_, charges_);
   if (outcome == Outcome::kMustDrop) {
-    actor_.foresee_leavers(specs_, q_, leavers_);
+    // A job of this queue may be replaced by one of another.
+    actor_.foresee_leavers(batch_, q_, leavers_);
     outcome = actor_.admit_by_dropping(queue_, mine_, q_, cost_, charges_, leavers_, victims_);
   }
   if (outcome == Outcome::kOk) {

@@ -27,7 +27,7 @@ Actor::Spread::Spread(Actor& actor, std::span<const NewJob> specs)
   for (const std::size_t at : places_) specs_.push_back(specs[at]);
   for (std::size_t begin = 0, end = 0; begin < specs_.size(); begin = end) {
     while (end < specs_.size() && specs_[end].queue == specs_[begin].queue) ++end;
-    shares_.emplace_back(actor, std::span(specs_).subspan(begin, end - begin), begin);
+    shares_.emplace_back(actor, specs_, begin, end - begin);
   }
 }
 
@@ -121,12 +121,12 @@ void Actor::Spread::commit() {
   for (Share& share : shares_) {
     if (!share.victims().empty()) actor_.drop_apart(share.queue(), share.victims());
     dropped = dropped || !share.victims().empty();
-    actor_.dropper(share.record()).leave_if_ours();
   }
   for (const Rival& rival : rivals_) {
     if (rival.by != kNoIndex) actor_.count_conflict(rival.by);
     actor_.end_rival(rival.slot);
   }
+  for (Share& share : shares_) actor_.dropper(share.record()).leave_if_ours();
   committed.set(0, Point::kSpreadCommitted);
   if (dropped) actor_.workflows().advance_dropped();
   for (Share& share : shares_)

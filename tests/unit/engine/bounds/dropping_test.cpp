@@ -9,6 +9,7 @@
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/bounds/pressed.hpp"
 #include "tests/unit/engine/doomed.hpp"
+#include "tests/unit/engine/unique/unique_spec.hpp"
 
 namespace ojs_shm::test {
 namespace {
@@ -190,6 +191,30 @@ TEST_F(Dropping, BP_T22_sums_that_others_outran_drop_nothing) {
     EXPECT_TRUE(s.producer.enqueue(spec_of()).ok());
   }
   EXPECT_TRUE(done);
+  EXPECT_EQ(s.queue().depth, 2U);
+}
+
+TEST_F(Dropping, BP_T22_SUM_10_what_is_replaced_makes_its_room_before_another_drops) {
+  drop_at(2);
+  const UniqueSpec unique = unique_job(OnConflict::kReplace);
+  s.put(unique.spec);
+  const std::string plain = s.put(), none = s.put();  // the second one drops the unique job
+  const std::string replaced = s.put(unique.spec);
+  EXPECT_THAT(discarded({plain, none}), ElementsAre(plain));
+  Producer other = Producer::attach(s.segment).value();
+  bool seated = false, left = false;
+  {
+    const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+      if (left || access != shm::Access::kWritten || point != shm::Point::kDropperSet) return;
+      left = seated;
+      seated = true;
+      const bool enqueued = !left || other.enqueue(spec_of()).ok();
+      EXPECT_TRUE(enqueued);
+    });
+    EXPECT_TRUE(s.producer.enqueue(unique.spec).ok());
+  }
+  EXPECT_TRUE(left);
+  EXPECT_EQ(s.state_of(replaced), State::kCancelled);
   EXPECT_EQ(s.queue().depth, 2U);
 }
 

@@ -129,6 +129,19 @@ TEST_F(SpreadBatches, SUM_10_it_replaces_unique_jobs_and_only_if_it_comes) {
   EXPECT_EQ(s.observer.queue("default")->conflicts_total, 1U);
 }
 
+TEST_F(SpreadBatches, SUM_10_BP_T22_a_job_that_it_replaces_is_no_victim_of_it) {
+  UniqueSpec unique = unique_job(OnConflict::kReplace);
+  unique.spec.queue = "b";
+  const std::string old = s.put(unique.spec);
+  bound("b", 1, BackpressureStrategy::kDropOldest);
+  unique.spec.queue = "a";
+  const std::vector<std::string> ids = enqueue({unique.spec, spec_of({}, "b")});
+  ASSERT_EQ(ids.size(), 2U);
+  EXPECT_EQ(s.get(old).state, State::kCancelled);
+  EXPECT_EQ(drain("a"), std::vector{ids[0]});
+  EXPECT_EQ(drain("b"), std::vector{ids[1]});
+}
+
 TEST_F(SpreadBatches, SUM_10_what_is_there_is_left_out_or_refuses_all) {
   const UniqueSpec ignore = unique_job(OnConflict::kIgnore), reject = unique_job();
   const std::string there = s.producer.enqueue(ignore.spec)->str();
