@@ -96,6 +96,9 @@ std::uint64_t Changer::tend(std::uint32_t slot, std::uint32_t generation, std::u
 
 namespace {
 
+/// When a job whose lease could not be judged, or ended, is looked at again.
+constexpr std::uint64_t kUnsettledMs = 1000;
+
 /// Whether the job's own words forbid a retry after a timeout.
 bool is_final(const Store& store, std::uint32_t slot, RetryRule forbids_retry) {
   if (forbids_retry == nullptr) return false;
@@ -118,16 +121,22 @@ std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::u
   };
   std::vector<Over> over;
   std::uint64_t earliest = 0;
+  const auto look_again = [&earliest](std::uint64_t at) {
+    earliest = earliest == 0 ? at : std::min(earliest, at);
+  };
   for (std::uint32_t slot = begin; slot < std::min(end, store_.slots()); ++slot) {
     const JobRecord& job = store_.job(slot);
     const Control control(job.control.load());  // PAIR slot-active
+    // Its dispatch may be counted already, and whoever settles it may give it back.
+    if (control.state() == kSlotClaimed || control.state() == kSlotSettling)
+      look_again(now + kUnsettledMs);
     if (control.state() != kSlotActive) continue;
     const Deadline deadline(job.deadline.load());  // PAIR lease
     if (!deadline.belongs_to(control.tag())) continue;
     if (deadline.ms() <= now)
       over.push_back({deadline, control, slot, job.available_at.get(), job.id()});
     else
-      earliest = earliest == 0 ? deadline.ms() : std::min(earliest, deadline.ms());
+      look_again(deadline.ms());
   }
   // What ends at once comes back in the order in which it had come.
   std::ranges::sort(over, {}, [](const Over& each) {
@@ -135,9 +144,11 @@ std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::u
   });
   for (const auto& [deadline, control, slot, available_at, id] : over) {
     JobRecord& job = store_.job(slot);
-    if (deadline.ms() != 0 &&
-        !job.deadline.cas_once(deadline.word, Deadline(0, control.tag()).word, Point::kLeaseEnded))
-      continue;  // extended at the last moment
+    if (deadline.ms() != 0 && !job.deadline.cas_once(deadline.word, Deadline(0, control.tag()).word,
+                                                     Point::kLeaseEnded)) {
+      look_again(now + kUnsettledMs);  // extended at the last moment
+      continue;
+    }
     const std::uint64_t longest = longest_run_ms(job);
     const bool ran_too_long = longest != 0 && job.started_at.get() + longest <= now;
     const ErrorEntry error =
@@ -149,6 +160,8 @@ std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::u
                  ran_too_long ? Setback::kExecutionTimeout : Setback::kLeaseExpiry, &error)
             .outcome == Outcome::kOk)
       ++ended;
+    else
+      look_again(now + kUnsettledMs);
   }
   return earliest;
 }

@@ -34,6 +34,8 @@ class DeadLetters {
 
   /// Does what is due. When it is to be called again, Unix ms: at once when that is `now`.
   std::uint64_t look(std::uint64_t now);
+  /// The clock was set back.
+  void look_anew() { next_ = 0; }
 
  private:
   struct Found {

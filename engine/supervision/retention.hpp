@@ -38,6 +38,8 @@ class EndedJobs {
 
   /// Does what is due. When it is to be called again, Unix ms: at once when that is `now`.
   std::uint64_t look(std::uint64_t now);
+  /// The clock was set back.
+  void look_anew() { next_ = next_check_ = 0; }
 
  private:
   std::uint64_t shortest() const;

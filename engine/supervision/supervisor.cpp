@@ -138,8 +138,18 @@ std::uint64_t Supervisor::look_at_turns(std::uint64_t now) {
   return next;
 }
 
+/// The clock was set back: what was to be looked at later is looked at now.
+void Supervisor::look_anew() {
+  next_lease_look_ = lease_began_ = 0;
+  next_retention_ = next_turns_ = next_workers_ = 0;
+  dead_letters_.look_anew();
+  ended_jobs_.look_anew();
+}
+
 std::uint64_t Supervisor::tick(std::uint64_t now, Report& report) {
   Store& store = actor_.store();
+  if (now < last_tick_) look_anew();
+  last_tick_ = now;
   if (const std::uint64_t lost = store.header().timers_lost.load(); lost != timers_lost_) {
     timers_lost_ = lost;
     built_ = false;

@@ -47,6 +47,7 @@ class Supervisor {
     }
   };
   void rebuild(std::uint64_t now);
+  void look_anew();
   void add(std::uint64_t due, std::uint32_t slot, std::uint32_t generation);
   bool read_inbox(std::uint64_t now);
   std::uint64_t look_at_leases(std::uint64_t now, Report& report);
@@ -63,6 +64,7 @@ class Supervisor {
   std::vector<Timer> heap_;
   std::uint64_t announced_ = 0;  ///< of the last one: grows, and lies not behind the clock
   bool built_ = false;
+  std::uint64_t last_tick_ = 0;
   std::uint64_t timers_lost_ = 0;
   std::uint64_t next_lease_look_ = 0, next_retention_ = 0, next_turns_ = 0, next_workers_ = 0;
   std::uint32_t lease_cursor_ = 0;

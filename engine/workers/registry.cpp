@@ -342,6 +342,8 @@ std::uint64_t Registry::look(std::uint64_t now, std::vector<LostWorker>& lost) {
       mark.control.cas_once(control.word, control.to(WorkerPhase::kFree, 0).word,
                             Point::kWorkerFreed);
     if (!control.lives() || sign.life() != control.life()) continue;
+    if (!sign.over() && sign.ms() > now + kWorkerSilenceMs)  // the clock was set back
+      mark.sign.cas_once(sign.word, WorkerSign(now, sign.life()).word, Point::kWorkerBeat);
     if (const std::uint64_t last = sign.ms() + silence_of(store_.workers[place]);
         !sign.over() && last > now) {
       next = std::min(next, last);

@@ -92,13 +92,13 @@ enum class WorkerEnd : std::uint8_t {
   kDied,    ///< its handle was repaired: what it held went to others then
 };
 
-/// The last sign of life: 63 it was the last  62..61 WorkerEnd  60..20 Unix ms
+/// The last sign of life: 63 it was the last  62..61 WorkerEnd  60..13 Unix ms
 /// 12..0 life of the record
 struct WorkerSign {
   std::uint64_t word = 0;
   using Over = shm::Field<63, 1>;
   using End = shm::Field<61, 2>;
-  using Time = shm::Field<20, 41>;
+  using Time = shm::Field<13, 48>;
   using Life = shm::Field<0, 13>;
   constexpr explicit WorkerSign(std::uint64_t w) : word(w) {}
   constexpr WorkerSign(std::uint64_t ms, std::uint64_t life)

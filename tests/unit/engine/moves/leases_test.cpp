@@ -2,6 +2,7 @@
 // Leases: who sets them, what prolongs them, what ends them, and that none can do anything with a
 // job he lost.
 
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -132,6 +133,44 @@ TEST(Leases, PRI_T03_that_end_at_once_give_their_jobs_back_in_the_order_in_which
   for (int i = 0; i < 50; ++i) ASSERT_NE(s.take(), "");
   s.pass(kHour);
   EXPECT_EQ(s.drain(), expected);
+}
+
+TEST(Leases, that_are_renewed_at_the_last_moment_stay_in_sight) {
+  QuietSegment s;
+  s.stop_clock();
+  const std::string id = s.put(often(1000));
+  ASSERT_EQ(s.take(), id);
+  s.move_clock(kMinute);
+  bool renewed = false;
+  {
+    const AtAccess between([&](shm::Access access, shm::Point point, const void*) {
+      if (renewed || access != shm::Access::kRmw || point != shm::Point::kLeaseEnded) return;
+      renewed = true;
+      EXPECT_TRUE(s.worker.heartbeat(s.job, 1000).ok());
+    });
+    s.tick();
+  }
+  ASSERT_TRUE(renewed);
+  EXPECT_EQ(s.state_of(id), State::kActive);
+  s.pass(kMinute);
+  s.pass(kMinute);
+  EXPECT_EQ(s.state_of(id), State::kAvailable);
+}
+
+TEST(Leases, end_in_time_behind_a_clock_that_was_set_back) {
+  QuietSegment s;
+  s.stop_clock();
+  s.put(often(1000)), s.put(often(1000));
+  ASSERT_NE(s.take(), "");
+  ASSERT_TRUE(s.worker.ack(s.job).ok());
+  s.tick();
+  s.move_clock(0 - 10 * kHour);
+  s.tick();
+  const std::string id = s.take();
+  ASSERT_NE(id, "");
+  s.pass(kMinute);
+  s.pass(kMinute);
+  EXPECT_EQ(s.state_of(id), State::kAvailable);
 }
 
 }  // namespace

@@ -87,5 +87,17 @@ TEST_F(Registry, one_that_promised_no_sign_and_gives_none_stops_silently) {
   EXPECT_EQ(told, (std::vector<std::string>{"worker.started ", "worker.stopped silent"}));
 }
 
+TEST_F(Registry, silence_is_seen_behind_a_clock_that_was_set_back) {
+  report({.id = "w"});
+  s.tick();
+  s.move_clock(0 - 10 * kHour);
+  s.tick();
+  EXPECT_EQ(look("w").state(), "running");
+  s.pass(20 * kSecond);
+  EXPECT_EQ(look("w").state(), "running");
+  s.pass(11 * kSecond);
+  EXPECT_EQ(look("w").state(), "stale");
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
