@@ -16,6 +16,8 @@ constexpr unsigned kTagBits = 36;
 /// rings of one set: 256 ranks with a front and a normal ring each
 constexpr unsigned kRingsPerSet = 512;
 constexpr std::uint64_t kTagMask = (1ULL << kTagBits) - 1;
+/// No job begins its life with a tag beyond this, so that none lives to see it wrap.
+constexpr std::uint64_t kLastFirstTag = kTagBits < 36 ? kTagMask : kTagMask - (1ULL << 25);
 constexpr std::uint32_t kLeaseOwner = 0x3FFF;  ///< held by a lease alone, not by a living lane
 
 /// The control word of a slot, its truth. Every transition moves the whole word by one cas, or by

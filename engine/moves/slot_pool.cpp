@@ -33,7 +33,8 @@ SlotPool::SlotPool(const Store& store, shm::Rings& rings, std::uint32_t lane)
 /// Moves a free or finished slot into this lane's hands.
 bool SlotPool::seize(std::uint32_t slot, JobRecord& job, Control found, std::uint64_t& filling,
                      unsigned ring) {
-  const Control held = found.to(kSlotFilling, ring, owner_);
+  const Control last = found.tag() > shm::kLastFirstTag ? Control() : found;  // fences never fall
+  const Control held = last.to(kSlotFilling, ring, owner_);
   if (!job.control.cas_once(found.word, held.word, Point::kSlotFilling)) return false;
   filling = held.word;
   if (found.state() != kSlotFree) recycle(slot, job);

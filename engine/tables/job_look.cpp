@@ -51,7 +51,8 @@ bool gave_away(const Store& store, JobId id) {
   const unsigned state = Control(now.control.load()).state();
   const std::uint32_t generation = now.generation.get();
   // A lane that takes the slot counts its lives up a moment later.
-  return made->generation < generation || (made->generation == generation && state == kSlotFilling);
+  const auto ahead = static_cast<std::int32_t>(generation - made->generation);  // lives wrap
+  return ahead > 0 || (ahead == 0 && state == kSlotFilling);
 }
 
 std::optional<Snapshot> snapshot(const Store& store, std::uint32_t slot, bool texts, bool waiting) {

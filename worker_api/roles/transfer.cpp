@@ -14,6 +14,7 @@
 #include "engine/enqueue/restore.hpp"
 #include "engine/limits/limit_setter.hpp"
 #include "engine/workflows/workflows.hpp"
+#include "shm/control.hpp"
 #include "worker_api/json/envelope.hpp"
 #include "worker_api/json/envelope_export.hpp"
 #include "worker_api/json/result_ttl.hpp"
@@ -208,7 +209,7 @@ struct Import::Impl {
 
   Status read(const ExportedJob& exported, Reading& reading) {
     const JobInfo& job = exported.job;
-    constexpr std::uint64_t kMostFence = 1ULL << 35;  // half of what a segment can count
+    constexpr std::uint64_t kMostFence = shm::kLastFirstTag + (1ULL << 24);  // no job comes so far
     if (job.fence > kMostFence)
       return Error{Code::kInvalid, "fence is at most " + std::to_string(kMostFence)}
           .about("fence")

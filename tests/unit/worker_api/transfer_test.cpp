@@ -199,6 +199,17 @@ TEST(Transfer, an_active_job_becomes_available_with_its_attempt) {
   EXPECT_GT(to.job.fence(), from.job.fence());
 }
 
+TEST(Transfer, an_old_segment_is_moved_whatever_its_fences_are) {
+  QuietSegment from, to;
+  for (std::uint32_t slot = 0; slot < from.store().slots(); ++slot)
+    from.store().job(slot).control.store(
+        engine::Control(engine::kSlotFree, 0, 0, shm::kLastFirstTag - 8).word, shm::Point::kNone);
+  const std::string id = from.put();
+  ASSERT_TRUE(import(to.segment, exported(from.segment)).ok());
+  EXPECT_EQ(to.take(), id);
+  EXPECT_GT(to.job.fence(), shm::kLastFirstTag);
+}
+
 TEST(Transfer, a_job_that_waits_brings_no_result) {
   QuietSegment s;
   const std::string members =
@@ -415,7 +426,7 @@ TEST(Transfer, what_is_wrong_is_named_with_its_line_and_the_next_line_goes_on) {
       {job_line(R"("priority":"urgent")"),
        "line 12: 'urgent' is not a priority of convention 'ojs'"},
       {R"({"queue":{"name":"Upper"}})", "line 13: queue must be"},
-      {job_line(R"("priority":1,"fence":99999999999999)"), "line 14: fence is at most"},
+      {job_line(R"("priority":1,"fence":68719476736)"), "line 14: fence is at most"},
       {kHead, "line 15: a second first line"},
       {R"({"queue":{"name":"a","settings":{"speed":1}}})",
        "line 16: settings is wrong: speed is not a setting of a queue"},
