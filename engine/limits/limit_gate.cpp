@@ -142,6 +142,8 @@ void LimitGate::drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& j
 std::uint32_t LimitGate::ensure_lot(std::uint32_t at, std::uint32_t q) {
   LimitKey& key = store_.limit_keys[at];
   if (const std::uint32_t known = find_lot(store_, key, q); known != kNoIndex) return known;
+  if (std::ranges::none_of(key.lot, [](const Half& name) { return name.load() == 0; }))
+    return kNoIndex;
   const std::uint64_t mine = ParkingLot::owner_of(at, q);
   for (std::uint32_t lot = 0; lot < store_.lots.size(); ++lot) {
     std::uint64_t found = store_.lots[lot].owner.load();

@@ -234,9 +234,8 @@ Outcome LimitSetter::try_to_write(std::uint32_t at, const LimitSettings& setting
   key.ends_at.store(ends_at_s, Point::kSetChanged);
   key.rate.store(WindowRule(settings.sliding, settings.rate, settings.rate_period_ms).word,
                  Point::kSetChanged);
-  key.throttle.store(
-      ThrottleRule(settings.throttle, settings.throttle_period_ms, settings.burst).word,
-      Point::kSetChanged);
+  Rates::set_pace(key, ThrottleRule(settings.throttle, settings.throttle_period_ms, settings.burst),
+                  store_.now_ms());
   const std::uint64_t before = key.config.load();
   key.config.store((((before >> 32) + 1) << 32) | (before & (kLimitOfTenant | kLimitOfType)) |
                        static_cast<std::uint64_t>(settings.on_limit) << 3 |

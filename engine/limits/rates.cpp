@@ -136,9 +136,21 @@ bool Rates::take(LimitKey& key, std::uint64_t now) const {
   return false;
 }
 
+void Rates::set_pace(LimitKey& key, ThrottleRule rule, std::uint64_t now) {
+  key.throttle.store(rule.word, Point::kSetChanged);
+  const std::uint64_t latest = now * 1000 + rule.burst() * rule.interval_us();
+  std::uint64_t found = key.next_us.load();
+  while (rule.word != 0 && found > latest &&
+         !key.next_us.cas(found, now * 1000, Point::kRateGiven)) {}
+}
+
 void Rates::give_back(LimitKey& key, std::uint64_t now) const {
-  if (const ThrottleRule rule(key.throttle.load()); rule.word != 0)
-    key.next_us.fetch_add(0 - rule.interval_us(), Point::kRateGiven);
+  if (const ThrottleRule throttle(key.throttle.load()); throttle.word != 0) {
+    // The rule may be another since.
+    std::uint64_t next = key.next_us.load();
+    while (
+        !key.next_us.cas(next, next - std::min(next, throttle.interval_us()), Point::kRateGiven)) {}
+  }
   const WindowRule rule(key.rate.load());
   if (rule.word == 0 || rule.sliding()) return;
   std::uint64_t found = key.window.load();

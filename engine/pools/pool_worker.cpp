@@ -43,16 +43,31 @@ PoolWorker::PoolWorker(const Store& store, shm::Lane& self) : store_(store), sel
 }
 
 void PoolWorker::join(std::uint32_t pool, std::uint32_t concurrency) {
-  serve(pool);
+  work_for(pool);
   // NO CRASH POINT: as above
   self_.counters[kPoolSeat].set_ordered(
       PoolSeat::Concurrency::put(concurrency) | PoolSeat::Pool::put(pool_), Point::kNone);
 }
 
 void PoolWorker::serve(std::uint32_t pool) {
+  work_for(pool);
+  leave();
+}
+
+void PoolWorker::work_for(std::uint32_t pool) {
   pool_ = pool + 1;
   pool_name_ = store_.pools[pool].name_hash.load();
   works_for_ = works_for_ - pool_of_word(works_for_) + pool_;
+}
+
+void PoolWorker::leave() {
+  LaneWord& seat = self_.counters[kPoolSeat];
+  // NO CRASH POINT: as above
+  if (seat.get() != 0) seat.set_ordered(0, Point::kNone);
+}
+
+void PoolWorker::leave_if_gone() {
+  if (pool_ != 0 && !see_pool()) leave();
 }
 
 void PoolWorker::work_as(WorkerKey worker, bool for_client) {

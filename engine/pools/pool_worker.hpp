@@ -30,6 +30,8 @@ class PoolWorker {
   /// From now on this lane works for the pool: also its isolated queues have jobs for it.
   void join(std::uint32_t pool, std::uint32_t concurrency);
   void serve(std::uint32_t pool);  ///< without a seat, to look in the name of a worker
+  /// A pool that was removed has this lane for a worker no longer.
+  void leave_if_gone();
   void work_as(WorkerKey worker, bool for_client = false);  ///< for whom it takes from now on
   /// What this worker has in hand has become as much as it may have, or less.
   void seem_laden(bool laden);
@@ -62,6 +64,8 @@ class PoolWorker {
     std::vector<Word*> dispatched;      ///< counters, by place; null when the pool has none left
     std::vector<const Word*> backlogs;  ///< by place: a fetch may look at all of them
   };
+  void work_for(std::uint32_t pool);
+  void leave();
   bool see_pool();
   std::uint32_t key_of_pool() const;
 

@@ -83,6 +83,16 @@ void fill_bank(PoolBank& bank, const PoolSpec& spec, const std::vector<std::uint
   }
 }
 
+/// How many jobs the pool works at, at most.
+Outcome set_limit(LimitSetter& limits, std::string_view name, const PoolSpec& spec) {
+  const std::string key = std::string(kPoolLimit).append(name);
+  const Outcome set =
+      spec.concurrency != 0
+          ? limits.define(key, {.concurrency = static_cast<std::uint32_t>(spec.concurrency)})
+          : limits.clear(key);
+  return set == Outcome::kNotFound ? Outcome::kOk : set;
+}
+
 /// Of queues that were not watched for starvation until now an interval begins.
 void begin_intervals(const Store& store, const PoolSpec& spec, PoolSetup before) {
   const std::uint64_t now = store.now_ms();
@@ -97,7 +107,8 @@ void recount_backlog(const Store& store, std::uint32_t q) {
   std::uint64_t waiting = 0;
   for (std::uint32_t slot = 0; slot < store.slots(); ++slot)
     if (const JobRecord& job = store.job(slot);
-        Control(job.control.load()).state() == kSlotAvailable && job.queue.get() == q)
+        Control(job.control.load()).state() == kSlotAvailable && job.queue.get() == q &&
+        !store.parked(job))
       ++waiting;
   store.backlogs[q].store(waiting, Point::kBacklogCounted);
 }
@@ -106,23 +117,19 @@ void recount_backlog(const Store& store, std::uint32_t q) {
 /// 1. the name; 2. the bank that is not read; 3. the setup, by one store; 4. the jobs at work,
 /// which count for its limit; 5. what queues know of pools, which follows from the setups of all.
 Outcome Pools::define(std::string_view name, const PoolSpec& spec, bool& made) {
-  // The limit comes first: a lane that sees the pool sees it.
-  const std::string key = std::string(kPoolLimit).append(name);
-  LimitSetter limits(actor_);
-  const Outcome limited =
-      spec.concurrency != 0
-          ? limits.define(key, {.concurrency = static_cast<std::uint32_t>(spec.concurrency)})
-          : limits.clear(key);
-  if (limited != Outcome::kOk && limited != Outcome::kNotFound) return limited;
   const std::vector<std::uint16_t> cycle = cycle_of(spec);
   if (spec.queues.size() > kPoolQueues || cycle.size() > kPoolTurns) return Outcome::kTooLarge;
 
   if (!seat().take()) return Outcome::kBusy;
   const std::uint64_t hash = Store::hash_name(name);
   std::uint32_t at = kNoIndex;
-  if (const Outcome place = find_place(store_, hash, spec, at); place != Outcome::kOk) {
+  Outcome outcome = find_place(store_, hash, spec, at);
+  LimitSetter limits(actor_);
+  // The limit comes before the pool: a lane that sees the pool sees it.
+  if (outcome == Outcome::kOk) outcome = set_limit(limits, name, spec);
+  if (outcome != Outcome::kOk) {
     seat().leave();
-    return place;
+    return outcome;
   }
   PoolRecord& record = store_.pools[at];
   const PoolSetup before(record.setup.load());

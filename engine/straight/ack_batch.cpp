@@ -70,6 +70,7 @@ OJS_SHM_INLINE std::size_t StraightAck::ack_run(std::span<Ack> acks, std::uint64
   if (limiting()) [[unlikely]] {
     for (const Ack& ack : acks)
       if (!ack.lost) finish_alone(q, ack.slot, Control(ack.word));
+    intend_nothing();
     return done;
   }
 

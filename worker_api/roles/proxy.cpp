@@ -233,6 +233,7 @@ Result<RegisteredWorker> Proxy::report(const WorkerReport& report) {
 Result<std::vector<JobInfo>> Proxy::fetch(const FetchRequest& request) {
   if (impl_->handle->closed()) return internal::closed();
   if (Status checked = impl_->check(request); !checked) return checked.error();
+  for (const auto& [pool, known] : impl_->pools) known->actor().pool_worker().leave_if_gone();
   std::vector<JobInfo> jobs;
   if (Status filled = impl_->fill(request, jobs); !filled) return filled.error();
   return jobs;

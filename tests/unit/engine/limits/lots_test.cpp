@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs that a limit holds back: what happens to them meanwhile, and which is let go first.
 
+#include "engine/pools/pools.hpp"
 #include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/limits/limited_jobs.hpp"
 
@@ -66,6 +67,8 @@ TEST_F(Limits, a_held_back_job_is_cancelled_without_leaving_the_backlog_of_a_poo
   EXPECT_EQ(hold(), "");
   const std::uint32_t queue = s.store().find_queue("default");
   EXPECT_EQ(s.store().backlogs[queue].load(), 0U);
+  engine::recount_backlog(s.store(), queue);
+  EXPECT_EQ(s.store().backlogs[queue].load(), 0U);
   ASSERT_TRUE(s.producer.cancel(parked).ok());
   EXPECT_EQ(s.store().backlogs[queue].load(), 0U);
 }
@@ -130,6 +133,28 @@ TEST_F(Limits, a_lot_of_an_ageing_queue_whose_ring_goes_in_circles_keeps_no_lane
   EXPECT_LE(moves, longest);
   const std::string next = put("k", 1);
   EXPECT_EQ(hold(), next);
+}
+
+TEST(LimitLots, of_a_key_are_no_more_than_it_can_name) {
+  SegmentOptions options = few_slots(16'384);
+  options.max_queues = 16;
+  QuietSegment s(options);
+  RateLimit none;
+  none.concurrency = 0;
+  const JobLimit limit{"k", none};
+  for (int q = 0; q < 12; ++q) {
+    const std::string queue = "q" + std::to_string(q);
+    JobSpec spec = spec_of(2, queue);
+    spec.limit = &limit;
+    s.put(spec);
+    Worker worker = Worker::attach(s.segment, {.queues = {queue}}).value();
+    EXPECT_FALSE(worker.try_fetch(s.job).ok());
+  }
+  ASSERT_GT(s.store().lots.size(), 12U);
+  unsigned taken = 0;
+  for (std::uint32_t lot = 0; lot < s.store().lots.size(); ++lot)
+    taken += s.store().lots[lot].owner.load() != 0;
+  EXPECT_EQ(taken, engine::kLotsPerKey);
 }
 
 }  // namespace

@@ -108,6 +108,28 @@ TEST_F(RatesTest, PRI_T22_a_throttle_spaces_beginnings_evenly_and_a_burst_follow
   EXPECT_FALSE(rates.take(burst, 30'199));
 }
 
+TEST_F(RatesTest, a_throttle_that_is_loosened_lets_begin_at_once) {
+  LimitKey& k = key(pace(1, 86'400'000));
+  const std::uint64_t now = s.now_ms();
+  EXPECT_TRUE(rates.take(k, now));
+  EXPECT_FALSE(rates.take(k, now + kHour));
+  key(pace(10, 1000));
+  EXPECT_EQ(rates.next(k, now + kMinute), 0U);
+  EXPECT_TRUE(rates.take(k, now + kMinute));
+}
+
+TEST_F(RatesTest, what_is_given_back_under_another_throttle_closes_no_key) {
+  LimitKey& k = key(window(3, 1000, false));
+  EXPECT_TRUE(rates.take(k, 8000));
+  RateLimit both = window(3, 1000, false);
+  both.throttle = 1;
+  both.throttle_period_ms = 60'000;
+  key(both);
+  rates.give_back(k, 8000);
+  EXPECT_EQ(rates.next(k, 8001), 0U);
+  EXPECT_TRUE(rates.take(k, 8001));
+}
+
 TEST_F(RatesTest, window_and_throttle_both_hold_and_what_one_refuses_the_other_does_not_count) {
   RateLimit both = window(3, 1000, false);
   both.throttle = 1000;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which queue a fetch of a pool goes to.
 
+#include <ojs_shm/proxy.hpp>
 #include <ojs_shm/transfer.hpp>
 
+#include "engine/limits/limits.hpp"
+#include "engine/pools/pool_look.hpp"
 #include "engine/pools/pools.hpp"
 #include "tests/unit/engine/pools/pool_members.hpp"
 
@@ -194,6 +197,40 @@ TEST(Pools, FS_T04_a_queue_that_is_empty_is_left_alone_after_one_look) {
   fill(s, {"b"}, 1);
   EXPECT_FALSE(is_quiet("b"));
   EXPECT_EQ(next(s), "b");
+}
+
+TEST(Pools, that_are_removed_have_no_workers_behind_a_fetch_for_clients) {
+  QuietSegment s;
+  Proxy proxy = Proxy::attach(s.segment).value();
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"})).ok());
+  FetchRequest request;
+  request.pool = "p";
+  EXPECT_TRUE(proxy.fetch(request)->empty());
+  const std::uint32_t place = engine::find_pool(s.store(), "p");
+  EXPECT_EQ(engine::pool_crew(s.store(), place).workers, 1U);
+  ASSERT_TRUE(s.admin.remove_pool("p").ok());
+  request.pool.clear();
+  request.queues = {"a"};
+  EXPECT_TRUE(proxy.fetch(request)->empty());
+  EXPECT_EQ(engine::pool_crew(s.store(), place).workers, 0U);
+  ASSERT_TRUE(s.admin.set_pool("q", pool_of({"a"})).ok());
+  EXPECT_EQ(engine::find_pool(s.store(), "q"), place);
+}
+
+TEST(Pools, whose_new_settings_are_refused_keep_their_limit) {
+  QuietSegment s;
+  PoolSettings isolated = pool_of({"a"});
+  isolated.isolated = true;
+  ASSERT_TRUE(s.admin.set_pool("other", isolated).ok());
+  PoolSettings settings = pool_of({"b"});
+  settings.concurrency = 4;
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  EXPECT_FALSE(s.admin.set_pool("p", isolated).ok());
+  const engine::LimitKey& key = s.store().limit_keys[engine::find_limit(s.store(), "pool:p")];
+  EXPECT_EQ(engine::settings_of(key).concurrency, 4U);
+  isolated.concurrency = 1;
+  EXPECT_FALSE(s.admin.set_pool("third", isolated).ok());
+  EXPECT_EQ(engine::find_limit(s.store(), "pool:third"), engine::kNoIndex);
 }
 
 }  // namespace

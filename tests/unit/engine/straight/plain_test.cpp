@@ -233,5 +233,22 @@ TEST(Plain, a_batch_that_finds_too_few_slots_leaves_none_behind) {
   EXPECT_TRUE(s.producer.enqueue_batch({specs.data(), 12}, ids).ok());
 }
 
+/// An audit finds a lane that nobody has any more and that still means to do something.
+TEST(Plain, a_batch_of_acks_that_are_all_lost_leaves_nothing_to_do) {
+  QuietSegment s;
+  s.put(2), s.put(2);
+  RateLimit limit;
+  limit.concurrency = 5;
+  ASSERT_TRUE(s.admin.set_limit("k", limit).ok());
+  {
+    Worker late = Worker::attach(s.segment, {}).value();
+    std::vector<Job> jobs = late.fetch_batch(2).value();
+    ASSERT_EQ(jobs.size(), 2U);
+    s.pass(kHour);
+    EXPECT_EQ(late.ack_batch(jobs)->lost.size(), 2U);
+  }
+  EXPECT_EQ(s.findings(), "");
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
