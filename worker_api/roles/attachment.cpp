@@ -16,6 +16,7 @@
 #include "engine/observing/census.hpp"
 #include "shm/parking.hpp"
 #include "worker_api/roles/pools.hpp"
+#include "worker_api/roles/settings_check.hpp"
 
 namespace ojs_shm::internal {
 namespace {
@@ -241,6 +242,10 @@ Result<std::shared_ptr<Attachment>> Attachment::create(const SegmentName& name,
     return Error{Code::kInvalid,
                  "convention '" + options.convention + "' is none of ojs, ojs-core, qo"}
         .about("convention");
+  if (options.retention_ms > kLongestRetentionMs)
+    return Error{Code::kInvalid, "retention is at most 100 years"}
+        .about("retention")
+        .at_most(kLongestRetentionMs, "ms");
   engine::Plan plan;
   plan.size_bytes = options.size_bytes;
   plan.slots = options.slots;

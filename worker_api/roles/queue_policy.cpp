@@ -184,13 +184,13 @@ Status check_tenant_bounds(const std::vector<TenantBound>& bounds) {
     if (seen[bound.tenant]++ != 0)
       return invalid_setting("backpressure.tenant_bounds",
                              "tenant '" + bound.tenant + "' has two bounds");
-    if (bound.max_depth.value_or(0) > kMostBoundJobs ||
+    if (bound.max_depth.value_or(0) > kMostTenantJobs ||
         bound.max_size_bytes.value_or(0) > kMostBoundBytes)
       return invalid_setting("backpressure.tenant_bounds",
                              "tenant '" + bound.tenant + "': a bound is at most " +
-                                 std::to_string(kMostBoundJobs) + " jobs and " +
+                                 std::to_string(kMostTenantJobs) + " jobs and " +
                                  std::to_string(kMostBoundBytes) + " bytes",
-                             kMostBoundJobs);
+                             kMostTenantJobs);
   }
   return {};
 }

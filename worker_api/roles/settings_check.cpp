@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <tuple>
 
 #include "engine/rules/names.hpp"
 #include "engine/tables/layout.hpp"
@@ -38,13 +39,14 @@ Status check_queue(std::string_view name, const QueueSettings& settings) {
     return Error{Code::kInvalid, "queue must be 1 to 128 characters of [a-z0-9.-]"}
         .about("queue")
         .at_most(engine::kMaxQueueNameLength);
-  constexpr std::uint64_t kMostJobs = kMostBoundJobs, kMostBytes = kMostBoundBytes;
-  for (const auto& [member, bound] : {std::pair("max_depth", settings.max_depth),
-                                      std::pair("tenant_max_depth", settings.tenant_max_depth)})
-    if (bound.value_or(0) > kMostJobs)
-      return Error{Code::kInvalid, std::string(member) + " is at most " + std::to_string(kMostJobs)}
+  constexpr std::uint64_t kMostBytes = kMostBoundBytes;
+  for (const auto& [member, bound, most] :
+       {std::tuple("max_depth", settings.max_depth, kMostBoundJobs),
+        std::tuple("tenant_max_depth", settings.tenant_max_depth, kMostTenantJobs)})
+    if (bound.value_or(0) > most)
+      return Error{Code::kInvalid, std::string(member) + " is at most " + std::to_string(most)}
           .about(member)
-          .at_most(kMostJobs, "jobs");
+          .at_most(most, "jobs");
   if (settings.shards && (*settings.shards == 0 || *settings.shards > engine::kParts))
     return Error{Code::kInvalid, "a queue has 1 to " + std::to_string(engine::kParts) + " shards"}
         .about("shards")

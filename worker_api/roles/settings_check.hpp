@@ -18,6 +18,7 @@ namespace ojs_shm::internal {
 
 /// The largest bounds.
 constexpr std::uint64_t kMostBoundJobs = (1ULL << 24) - 1, kMostBoundBytes = (1ULL << 40) - 1;
+constexpr std::uint64_t kMostTenantJobs = kMostBoundJobs / 2;  // an account has a bit less
 constexpr std::uint64_t kLongestRetentionMs = 3'153'600'000'000;
 
 /// About a member of some settings.

@@ -141,7 +141,7 @@ TEST_F(TenantBounds, BP_T19_settings_are_read_checked_and_printed) {
     EXPECT_EQ(parse_queue_settings(std::string(R"({"backpressure":{)") + wrong + "}}").code(),
               Code::kInvalid)
         << wrong;
-  EXPECT_EQ(s.admin.set_queue("default", {.tenant_max_depth = 1ULL << 24}).error().subject,
+  EXPECT_EQ(s.admin.set_queue("default", {.tenant_max_depth = 1ULL << 23}).error().subject,
             "tenant_max_depth");
   EXPECT_EQ(s.admin.set_queue("default", {.tenant_max_size_bytes = 1ULL << 40}).error().subject,
             "tenant_max_size_bytes");

@@ -138,6 +138,15 @@ TEST(Retention, retention_ms_drops_what_is_older) {
   for (const std::string& id : young) EXPECT_FALSE(is_kept(s, id));
 }
 
+TEST(Retention, of_a_new_segment_is_at_most_a_hundred_years) {
+  const ScratchDirectory folder;
+  SegmentOptions options = few_slots();
+  options.retention_ms = ~0ULL;
+  const auto refused = Segment::create({"s", folder.path()}, options);
+  EXPECT_EQ(refused.code(), Code::kInvalid);
+  EXPECT_EQ(refused.error().subject, "retention");
+}
+
 TEST(Retention, large_texts_of_the_oldest_finished_jobs_make_room_for_new_ones) {
   QuietSegment s(few_slots(256));
   const std::string args = "[\"" + std::string(40'000, 'x') + "\"]";
