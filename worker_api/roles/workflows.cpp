@@ -18,6 +18,15 @@
 namespace ojs_shm {
 namespace {
 
+/// Why the id cannot be that of another workflow.
+Status check_free(const engine::Store& store, const WorkflowSpec& spec, engine::JobId id) {
+  if (engine::find_workflow(store, id) == engine::kNoIndex &&
+      engine::find_job(store, id) == engine::kNoIndex)
+    return {};
+  return Error{Code::kDuplicate, "there is a job or a workflow with the id " + std::string(spec.id)}
+      .about(std::string(spec.id));
+}
+
 Error no_workflow(std::string_view id) {
   return Error{Code::kNotFound, "no workflow with id " + std::string(id)}.about("workflow");
 }
@@ -74,13 +83,11 @@ Status Producer::Impl::read_members(const WorkflowSpec& whole) {
     if (error.code == Code::kInvalid) error.subject = place + "." + error.subject;
     return error;
   }
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (jobs[i].queue != engine::kNoIndex) continue;
-    jobs[i].queue = actor().ensure_queue(specs[i].queue);
-    if (jobs[i].queue == engine::kNoIndex)
-      return internal::error_of(engine::Outcome::kNoQueues, store(), engine::kNoIndex, "");
-  }
-  return {};
+  if (std::ranges::find(jobs, engine::kNoIndex, &engine::NewJob::queue) == jobs.end()) return {};
+  std::size_t at = 0;
+  const auto fault = handle->make_queues(specs, jobs, at);
+  if (fault == internal::SpecFault::kNone) return {};
+  return internal::error_of(fault, specs[at], store());
 }
 
 Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
@@ -96,6 +103,8 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
     workflow.id = engine::parse_id(spec.id);
     if (!workflow.id)
       return Error{Code::kInvalid, internal::not_an_id_text(spec.id, "workflow")}.about("id");
+    if (Status checked = check_free(impl.store(), spec, *workflow.id); !checked)
+      return checked.error();
   }
   if (Status read = impl.read_members(spec); !read) return read.error();
   workflow.graph = &compiled.graph;
@@ -110,12 +119,9 @@ Result<std::string> Producer::create_workflow(const WorkflowSpec& spec) {
   const auto read = [&] { return well = impl.read_members(spec).ok(); };
   const engine::Outcome outcome = impl.patiently({}, [&] { return impl.settled(read, put); });
   if (outcome == engine::Outcome::kOk) return engine::to_string(id);
-  if (outcome == engine::Outcome::kDuplicate && workflow.id &&
-      (engine::find_workflow(impl.store(), *workflow.id) != engine::kNoIndex ||
-       engine::find_job(impl.store(), *workflow.id) != engine::kNoIndex))
-    return Error{Code::kDuplicate,
-                 "there is a job or a workflow with the id " + std::string(spec.id)}
-        .about(std::string(spec.id));
+  if (outcome == engine::Outcome::kDuplicate && workflow.id)
+    if (Status checked = check_free(impl.store(), spec, *workflow.id); !checked)
+      return checked.error();
   const std::size_t at = std::min<std::size_t>(workflow.refused, compiled.jobs.size() - 1);
   const std::uint32_t queue = well ? compiled.ready[at].queue : engine::kNoIndex;
   // A queue that would drop jobs for new jobs, or let them wait, has told no numbers.

@@ -186,5 +186,30 @@ TEST(FullMemory, a_unique_job_whose_body_finds_no_block_leaves_its_key_free) {
   EXPECT_EQ(second.error().subject, first);
 }
 
+TEST(FullMemory, PRI_005_a_refused_workflow_makes_no_queue) {
+  QuietSegment s(few_slots(32));
+  const std::string standing = s.put();
+  WorkflowSpec group, part;
+  group.kind = WorkflowKind::kGroup;
+  const auto refused = [&](Code code) {
+    EXPECT_EQ(s.producer.create_workflow(group).code(), code);
+    EXPECT_EQ(s.observer.queues().size(), 1U);
+  };
+  std::vector<std::string> names;
+  for (char name = 'a'; name < 'a' + 9; ++name) names.emplace_back(1, name);
+  for (const std::string& name : names) {
+    part.job = spec_of(1, name);
+    group.steps.push_back(part);
+  }
+  refused(Code::kSegmentFull);  // one queue too many
+  group.steps.resize(2);
+  group.id = standing;
+  refused(Code::kDuplicate);
+  group.id = {};
+  Error full;
+  fill(s, spec_of(), full);
+  refused(Code::kSegmentFull);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
