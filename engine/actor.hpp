@@ -55,7 +55,8 @@ class Actor : protected KnownNames {
   Outcome fetch_seen(std::uint32_t queue, std::uint32_t slot, Control available,
                      std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   PoolWorker& pool_worker() { return pool_worker_; }  ///< for whom it takes
-  using Search::has_waiting, Search::sees_work, Search::shut, StraightFetch::found_nothing;
+  using Search::has_waiting, Search::look_for_pools, Search::sees_work, Search::shut,
+      StraightFetch::found_nothing;
 
   // ---- ending (settle.cpp)
   using Changer::set_back, StraightAck::ack, StraightAck::ack_batch;

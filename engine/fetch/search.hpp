@@ -46,6 +46,8 @@ class Search : protected Flows {
   /// Whether the queue has an available job for any. If not, pools know.
   bool has_waiting(std::uint32_t queue);
 
+  /// From now on this lane looks also at queues that are isolated, for the workers of their pools.
+  void look_for_pools(bool on) { sees_isolated_ = on; }
   /// Whether this handle gets no job of the queue, whatever it has.
   OJS_SHM_INLINE bool shut(const QueueRecord& queue, std::uint64_t flags) const {
     return (flags & (kShut | kIsolated)) != 0 &&

@@ -80,6 +80,14 @@ void Bell::call(std::uint32_t owner) const {
   wake_every(store_.header().listeners);
 }
 
+void Bell::ring_completions() const {
+  for (Half& bell : store_.segment().header().completions) {
+    bell.fetch_add(1, Point::kCompletionRung);
+    shm::futex_wake(bell, kEveryThread);
+  }
+  wake_every(store_.header().listeners);
+}
+
 /// The flag goes first: a lane that lies down meanwhile sets it again. Should this one die in
 /// between, its repair wakes them.
 [[gnu::noinline]] void Bell::ring_listeners() const {

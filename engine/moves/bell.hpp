@@ -32,6 +32,8 @@ class Bell {
   void call(std::uint32_t owner) const;
   /// Wakes all that wait for the end of the job in the slot.
   void ring_completion(std::uint32_t slot) const;
+  /// Of any job: a lane that died may have ended it, and told nobody.
+  void ring_completions() const;
 
   // ---- listeners
   /// Wakes the lanes that sleep until an event is told.

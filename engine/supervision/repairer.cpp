@@ -309,6 +309,7 @@ void Repairer::leave_queues() {
     bell_.wake_all(queue);
     call_next(queue, Call::kAnyway);
   }
+  bell_.ring_completions();
 }
 
 std::uint32_t Repairer::repair(const Held& held) {

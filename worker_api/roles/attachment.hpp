@@ -199,6 +199,8 @@ inline bool only_basics(const JobSpec& spec) {
 }
 Error error_of(SpecFault fault, const JobSpec& spec, engine::Store& store);
 Error closed();
+/// This process has no descriptor left.
+Error no_descriptor();
 
 /// A lane and its Actor, given back at the end. The base of every handle.
 class Handle {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_api/roles/awaited_ends.hpp"
 
-#include "engine/tables/job_look.hpp"
-
 #include <algorithm>
 #include <utility>
+
+#include "engine/tables/job_look.hpp"
+#include "shm/parking.hpp"
 
 namespace ojs_shm::internal {
 
@@ -44,10 +45,13 @@ void AwaitedEnds::remove(engine::JobId id) {
 
 bool AwaitedEnds::collect(std::vector<engine::JobId>& ended) {
   std::vector<engine::JobId> again = std::exchange(in_hands_, {});
+  const std::uint64_t steady = shm::steady_ms();
+  const bool looks_at_all = steady - looked_ms_ >= kLookMs;
+  if (looks_at_all) looked_ms_ = steady;
   for (std::size_t bell = 0; bell < kBells; ++bell) {
     if (waiting_[bell].empty()) continue;
     const std::uint32_t now = store_.segment().header().completions[bell].load();
-    if (now == std::exchange(rung_[bell], now)) continue;
+    if (now == std::exchange(rung_[bell], now) && !looks_at_all) continue;
     again.insert(again.end(), waiting_[bell].begin(), waiting_[bell].end());
     waiting_[bell].clear();
   }

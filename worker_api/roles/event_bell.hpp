@@ -82,6 +82,11 @@ class EventBell {
     const std::lock_guard lock(mutex_);
     first_end_ms_ = first_end_ms;
   }
+  /// Ends are awaited: then it tells each second as well, for a process may be stopped or killed
+  /// between an end and its ring.
+  void await_ends(bool any) { awaits_ends_.set(any); }
+  /// What it rested for may be over.
+  void look_again() { kick(); }
   std::uint32_t lane() const { return handle_->lane(); }
   int fd() const { return fd_; }
   void hush() {
@@ -90,7 +95,7 @@ class EventBell {
   }
 
  private:
-  static constexpr std::uint64_t kSoonMs = 1, kLookMs = 100;
+  static constexpr std::uint64_t kSoonMs = 1, kLookMs = 100, kEndsMs = 1000;
   static constexpr eventfd_t kFull = 0xFFFF'FFFF'FFFF'FFFEULL;
 
   shm::Half& park() { return handle_->store().segment().lane(handle_->lane()).park; }
@@ -135,11 +140,13 @@ class EventBell {
   void look_up_queues() {
     const engine::Store& store = handle_->store();
     std::vector<std::uint32_t> found = found_queues(handle_->store(), wanted_.queues);
+    std::erase_if(found, [&store](std::uint32_t q) { return store.queue(q).isolated.load() != 0; });
     for (const std::string& name : wanted_.pools) {
       const std::uint32_t pool = engine::find_pool(store, name);
       const auto plan = pool == engine::kNoIndex ? std::nullopt : engine::pool_plan(store, pool);
       if (plan) found.insert(found.end(), plan->queues.begin(), plan->queues.end());
     }
+    handle_->actor().look_for_pools(!wanted_.pools.empty());
     name_each_once(found);
     if (!found.empty()) queues_ = std::move(found);
   }
@@ -148,6 +155,7 @@ class EventBell {
   void serve() {
     Sleeper sleeper(handle_->actor(), queues_);
     std::uint32_t heard = 0;  // of the calls, before the last ring
+    std::uint64_t ends_told = shm::steady_ms(), soons = 0;
     while (!stop_.get()) {
       const std::uint32_t before = park().load();
       take_next(sleeper);
@@ -163,6 +171,7 @@ class EventBell {
       bool tells = sleeper.sees_work();
       tells = listener_.sees_news() || tells;
       tells = (first_end_ms() != 0 && calls() != heard) || tells;
+      tells = (awaits_ends_.get() && shm::steady_ms() - ends_told >= kEndsMs) || tells;
       const bool sleeps = !tells && !stop_.get(), soon = sleeps && soon_.get();
       if (sleeps) {
         soon_.set(false);
@@ -173,10 +182,12 @@ class EventBell {
       tells = sleeper.get_up() || tells || soon;
       listener_.get_up();
       const bool for_room = first_end_ms() != 0;
-      if (sleeps && !soon && (wanted_.news.ends || for_room) && park().load() == before)
+      const bool looks = sleeps && (!soon || ++soons % kLookMs == 0);
+      if (looks && (wanted_.news.ends || for_room) && park().load() == before)
         handle_->attachment().repair_the_dead();  // one may have had the job or the turn
       if (!tells && !(sleeps && for_room)) continue;
       heard = calls();
+      ends_told = shm::steady_ms();
       tell();
       pollfd read_by_user{fd_, POLLOUT, 0};
       while (!stop_.get() && !changes() && ::poll(&read_by_user, 1, 100) == 0) {}
@@ -196,7 +207,7 @@ class EventBell {
   std::function<bool()> rests_;
   Listener listener_;
   int fd_;
-  shm::LocalFlag stop_, soon_;
+  shm::LocalFlag stop_, soon_, awaits_ends_;
   std::thread thread_;
 };
 

@@ -317,7 +317,7 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
   if (!parsed) return parsed.error();
   engine::Store& store = impl_->store();
   const auto end = std::chrono::steady_clock::now() + internal::within_reach(timeout);
-  for (;;) {
+  for (unsigned looks = 0;;) {
     const std::uint32_t slot = engine::find_job(store, parsed.value());
     if (slot == engine::kNoIndex) return impl_->failed(engine::Outcome::kNotFound, id, {}, "");
     engine::JobRecord& job = store.job(slot);
@@ -340,7 +340,8 @@ Result<JobInfo> Producer::wait(std::string_view id, std::chrono::milliseconds ti
     const bool in_hands = engine::is_exclusive(control.state());
     shm::futex_wait(bell, rung,
                     std::min<std::uint64_t>(static_cast<std::uint64_t>(left), in_hands ? 1 : 100));
-    if (in_hands || bell.load() != rung) continue;
+    // In the hands of one that may have died, too.
+    if ((in_hands && ++looks % 100 != 0) || bell.load() != rung) continue;
     impl_->handle->attachment().repair_the_dead();
     if (!store.segment().named())
       return Error{Code::kCannotAttach, "segment " + store.segment().path() +

@@ -21,13 +21,16 @@ Result<int> Proxy::await_jobs(const std::vector<std::string>& queues,
 Result<int> Proxy::Impl::await() {
   if (bell) {
     bell->look_after(awaited);
+    if (line) line->tell_decided();
     return bell->fd();
   }
   auto second = Handle::make(handle->segment());
   if (!second) return second.error();
   bell = std::make_shared<internal::EventBell>(std::move(second).value(),
                                                std::vector<std::uint32_t>(), awaited);
-  return bell->fd();
+  if (bell->fd() >= 0) return bell->fd();
+  bell.reset();
+  return internal::no_descriptor();
 }
 
 Result<int> Proxy::await_end(std::string_view id) {
@@ -40,6 +43,7 @@ Result<int> Proxy::await_end(std::string_view id) {
     if (const auto made = i.await(); !made) return made.error();
   }
   if (!i.ends) i.ends = std::make_unique<internal::AwaitedEnds>(i.store());
+  i.bell->await_ends(true);
   if (i.ends->add(*job)) i.bell->tell();
   return i.bell->fd();
 }
@@ -55,6 +59,7 @@ std::vector<std::string> Proxy::take_ended() {
   if (!i.ends || i.handle->closed()) return ended;
   std::vector<engine::JobId> jobs;
   if (i.ends->collect(jobs)) i.bell->tell_soon();
+  i.bell->await_ends(!i.ends->empty());
   for (const engine::JobId job : jobs) ended.push_back(engine::to_string(job));
   return ended;
 }

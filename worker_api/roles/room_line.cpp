@@ -103,8 +103,12 @@ std::vector<std::uint64_t> RoomLine::take_decided(std::size_t most) {
     tags.push_back(decided_.begin()->second->tag);
     told(*decided_.begin()->second);
   }
-  if (!decided_.empty()) bell_->tell();
+  tell_decided();
   return tags;
+}
+
+void RoomLine::tell_decided() {
+  if (!decided_.empty()) bell_->tell();
 }
 
 void RoomLine::set_bell() { bell_->await_room(ends_.empty() ? 0 : ends_.begin()->first); }

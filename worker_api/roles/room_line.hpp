@@ -48,6 +48,8 @@ class RoomLine {
   bool look_at(InLine& waiter);
   /// The tags of those that are decided and not told, at most so many; these are told.
   std::vector<std::uint64_t> take_decided(std::size_t most);
+  /// The bell has been hushed.
+  void tell_decided();
 
  private:
   void list(InLine& waiter);

@@ -36,9 +36,14 @@ class Sleeper {
       chosen = (word(q).fetch_and(~bit(), shm::Point::kWaiterCleared) & bit()) == 0 || chosen;
     return chosen;
   }
+  /// Workers of pools go by what is said of a queue; whoever made the job available may be stopped
+  /// before it says so.
   bool sees_work() {
-    return std::any_of(queues_.begin(), queues_.end(),
-                       [this](std::uint32_t q) { return actor_.sees_work(q); });
+    const auto found =
+        std::ranges::find_if(queues_, [this](std::uint32_t q) { return actor_.sees_work(q); });
+    if (found == queues_.end()) return false;
+    actor_.bell().mark_busy(*found);
+    return true;
   }
   /// Hands a wake on that this lane does not need.
   void wake_another() {

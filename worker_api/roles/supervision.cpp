@@ -72,6 +72,7 @@ class DeathWatch {
  public:
   explicit DeathWatch(Attachment& attachment)
       : attachment_(attachment), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (wake_.get() < 0) return;
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error&) {}

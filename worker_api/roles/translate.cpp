@@ -21,6 +21,10 @@
 
 namespace ojs_shm::internal {
 
+Error no_descriptor() {
+  return Error{Code::kInternal, "this process has no descriptor left"}.about("descriptor");
+}
+
 [[gnu::noinline]] Error closed() {
   return Error{Code::kClosed, "this handle is closed, or belongs to the parent of a fork"};
 }

@@ -35,7 +35,7 @@ Result<WaitingEnqueue> WaitingEnqueue::Impl::begin(std::shared_ptr<Producer::Imp
 }
 
 WaitingEnqueue::Impl::~Impl() {
-  if (line) line->leave(*this);
+  if (line && !producer->handle->closed()) line->leave(*this);
   wait.reset();
 }
 

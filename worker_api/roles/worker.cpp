@@ -143,6 +143,10 @@ void Worker::Impl::follow_pool() {
     });
   const bool is_laden = in_hand.size() >= options.concurrency;
   if (pool != engine::kNoIndex) actor().pool_worker().seem_laden(is_laden);
+  if (full.get() != is_laden) {
+    full.set(is_laden);
+    if (!is_laden && bell) bell->look_again();
+  }
   return is_laden;
 }
 
@@ -370,9 +374,17 @@ Result<int> Worker::event_fd() {
     auto handle = Handle::make(segment());
     if (!handle) return handle.error();
     if (impl_->pool != engine::kNoIndex) handle.value()->actor().pool_worker().serve(impl_->pool);
-    impl_->bell =
-        std::make_unique<EventBell>(std::move(handle).value(), impl_->queues, impl_->awaited(),
-                                    [impl = impl_.get()] { return impl->is_quiet(); });
+    // While all places are taken it looks once a second: a lease may have ended.
+    impl_->bell = std::make_unique<EventBell>(
+        std::move(handle).value(), impl_->queues, impl_->awaited(),
+        [impl = impl_.get(), looks = 0U]() mutable {
+          looks = impl->full.get() ? looks + 1 : 0;
+          return impl->is_quiet() || (impl->full.get() && looks % 10 != 0);
+        });
+    if (impl_->bell->fd() < 0) {
+      impl_->bell.reset();
+      return internal::no_descriptor();
+    }
     impl_->note_options();
   }
   return impl_->bell->fd();

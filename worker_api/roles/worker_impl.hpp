@@ -33,6 +33,7 @@ struct Worker::Impl {
   std::optional<engine::Turns> turns;          ///< of the weighted strategy
   static constexpr std::uint32_t kInterrupted = 1, kQuiet = 2;
   shm::LocalFlags held_up;  ///< why a fetch brings nothing
+  shm::LocalFlag full;      ///< as many jobs are in hand as may be
   std::uint32_t pool = engine::kNoIndex;
   bool incomplete = false;  ///< some of options.queues do not exist yet: their first job makes them
   bool has_options = true;  ///< a fetch does more than look into the queues from left to right

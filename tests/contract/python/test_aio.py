@@ -403,6 +403,26 @@ class Signals(OnAsyncQueue):
                 self.assertEqual(await task.result(BOUND), "done")
                 await asyncio.wait_for(becomes("running"), BOUND)
 
+    async def test_an_order_that_is_taken_back_at_once_stops_no_worker(self):
+        worker = self.queue.worker(id="aio-hears")
+        begun, goes_on = asyncio.Event(), asyncio.Event()
+
+        @worker.task("slow")
+        async def slow(input):
+            begun.set()
+            await goes_on.wait()
+            return "done"
+
+        async with worker:
+            task = await self.queue.submit("slow")
+            await asyncio.wait_for(begun.wait(), BOUND)
+            await self.queue.direct_worker("aio-hears", "quiet")
+            goes_on.set()
+            self.assertEqual(await task.result(BOUND), "done")
+            await asyncio.sleep(0.2)  # it asks, and hears of the order, before its next sign of life does
+            await self.queue.direct_worker("aio-hears", "running")
+            self.assertEqual(await (await self.queue.submit("slow")).result(BOUND), "done")
+
     async def test_sigtstp_and_sigcont_reach_a_worker_program(self):
         program = await self.start(PROGRAM.replace("queue.worker()", 'queue.worker(id="aio-heeds")'))
 

@@ -105,5 +105,24 @@ TEST(HoldUp, a_native_worker_has_the_jobs_that_it_holds) {
   EXPECT_TRUE(named.ack(second).ok());
 }
 
+TEST(HoldUp, a_worker_whose_places_are_all_taken_is_told_of_no_job) {
+  QuietSegment s;
+  Worker worker = Worker::attach(s.segment, {.queues = {"default"}, .concurrency = 1}).value();
+  s.put(), s.put();
+  pollfd readable{worker.event_fd().value(), POLLIN, 0};
+  Job held, other;
+  ASSERT_TRUE(worker.try_fetch(held).ok());
+  int told = 0;
+  for (int look = 0; look < 50; ++look) {
+    if (::poll(&readable, 1, 10) != 1) continue;
+    ++told;
+    EXPECT_FALSE(worker.try_fetch(other).ok());
+  }
+  EXPECT_LT(told, 10);
+  ASSERT_TRUE(worker.ack(held).ok());
+  EXPECT_TRUE(eventually([&] { return ::poll(&readable, 1, 0) == 1; }));
+  EXPECT_TRUE(worker.try_fetch(other).ok());
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

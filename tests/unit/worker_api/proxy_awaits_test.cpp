@@ -10,6 +10,7 @@
 #include <ojs_shm/proxy.hpp>
 
 #include "engine/tables/job_look.hpp"
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -69,6 +70,35 @@ TEST_F(Awaits, the_end_of_a_job_is_told_once) {
   ASSERT_TRUE(s.producer.cancel(third).ok());
   ASSERT_TRUE(s.producer.cancel(second).ok());
   EXPECT_EQ(ended(fd), Ids{second});
+}
+
+TEST_F(Awaits, an_end_that_nobody_rang_for_is_told_all_the_same) {
+  const std::string id = s.put();
+  const int fd = proxy.await_end(id).value();
+  rest(fd);
+  ASSERT_EQ(s.take(), id);
+  struct Stopped {};
+  try {
+    const AtAccess stops([](shm::Access, shm::Point point, const void*) {
+      if (point == shm::Point::kCompletionRung) throw Stopped();
+    });
+    (void)s.worker.ack(s.job);
+    ADD_FAILURE() << "it rings";
+  } catch (const Stopped&) {}
+  EXPECT_EQ(ended(fd), Ids{id});
+}
+
+TEST_F(Awaits, jobs_of_a_pool_s_isolated_queue_are_told_that_were_there_before) {
+  PoolSettings isolated;
+  isolated.queues = {"own"};
+  isolated.isolated = true;
+  ASSERT_TRUE(s.admin.set_pool("p", isolated).ok());
+  const int fd = proxy.await_jobs({"own"}, {}).value();
+  s.put({}, "own");
+  ASSERT_TRUE(proxy.await_jobs({}, {"p"}).ok());
+  EXPECT_TRUE(eventually([&] { return readable(fd); }));
+  read_all(fd);
+  EXPECT_TRUE(eventually([&] { return readable(fd); })) << "it is still there";
 }
 
 TEST_F(Awaits, one_that_has_ended_or_is_gone_is_told_at_once) {

@@ -104,6 +104,12 @@ TEST_F(ProxyRoom, what_finds_room_at_once_is_told_as_well_unless_its_owner_has_a
   EXPECT_NE(id_of(told), "");
 }
 
+TEST_F(ProxyRoom, what_was_decided_is_told_though_other_queues_are_listened_to_since) {
+  WaitingEnqueue told = begin(2);
+  ASSERT_TRUE(proxy.await_jobs({"other"}, {}).ok());
+  EXPECT_EQ(decided(), Tags{2});
+}
+
 TEST_F(ProxyRoom, BP_T06_the_descriptor_tells_when_a_time_is_over) {
   fill(1);
   WaitingEnqueue patient = begin(1), hasty = begin(2, {.block_timeout = 20ms});

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import signal
 import threading
 import weakref
@@ -163,7 +164,10 @@ class AsyncWorker(Registry):
                 watching = not full
                 if self._stop.is_set():
                     return
-                await self._woken.wait()
+                # An operator's order may be taken back before anything tells of it.
+                patience = 1.0 if full and self._id is not None else None
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), patience)
         finally:
             if watching:
                 self._loop.remove_reader(descriptor)

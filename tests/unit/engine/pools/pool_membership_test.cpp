@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include "engine/pools/pools.hpp"
+#include "engine/tables/busy_word.hpp"
 #include "tests/unit/engine/pools/pool_members.hpp"
 
 namespace ojs_shm::test {
@@ -100,6 +101,19 @@ TEST(Pools, all_pools_may_be_taken_and_given_back) {
   ASSERT_TRUE(s.admin.remove_pool("p7").ok());
   EXPECT_TRUE(s.admin.set_pool("one-more", pool_of({"a"})).value());
   EXPECT_EQ(s.observer.pools().size(), engine::kPools);
+}
+
+TEST(Pools, a_worker_finds_a_job_of_whose_queue_nobody_said_that_it_has_one) {
+  QuietSegment s;
+  ASSERT_TRUE(s.admin.set_pool("p", pool_of({"a"})).ok());
+  const std::string id = s.put(2, "a");
+  const std::uint32_t queue = s.store().find_queue("a");
+  shm::Word& word = s.store().busy_word(queue);
+  word.store(engine::BusyWord::with(word.load(), queue, engine::BusyWord::kQuiet),
+             shm::Point::kNone);
+  Worker worker = Worker::attach(s.segment, member_of()).value();
+  EXPECT_TRUE(worker.fetch(s.job, std::chrono::seconds(5)).ok());
+  EXPECT_EQ(s.job.id(), id);
 }
 
 }  // namespace

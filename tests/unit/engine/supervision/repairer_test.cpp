@@ -189,5 +189,15 @@ TEST_F(Repairers, a_repair_that_is_cut_off_anywhere_is_begun_again) {
   EXPECT_EQ(s.drain(), ids);
 }
 
+TEST_F(Repairers, who_waits_for_an_end_looks_again) {
+  std::vector<std::uint32_t> before;
+  auto& bells = s.segment.attachment()->segment().header().completions;
+  for (const shm::Half& bell : bells) before.push_back(bell.load());
+  engine::JobId id;
+  ASSERT_EQ(lane.actor().enqueue(plain(), id), engine::Outcome::kOk);
+  repair();
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_NE(bells[i].load(), before[i]);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
