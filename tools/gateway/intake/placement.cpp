@@ -225,6 +225,7 @@ asio::awaitable<Accepted> put(Desk& desk, const std::vector<JobSpec>& specs,
     co_await visit.sleep(std::clamp(left, std::chrono::milliseconds(1), longest));
     if (!visit.over()) decided = waiting.poll();
   }
+  if (!decided && visit.closing()) decided = waiting.poll();  // it may have been served just now
   if (!decided)
     throw Fault{.status = 503,
                 .code = "backend_error",
