@@ -90,7 +90,7 @@ Mover::Mover(Store& store, std::uint32_t lane)
   intend_word(to);
   recorder_.note(slot, generation, held.state(), move.to, now != 0 ? now : store_.now_ms());
   if (now != 0 && tellings_.on()) [[unlikely]]
-    tell(move, job, held, to, now, key);
+    tell(move, job, to, now, key);
   const Point after = move.landed_point();
   job.control.store(to.word, after);  // PAIR slot-publish, slot-settle
 
@@ -115,10 +115,10 @@ Mover::Mover(Store& store, std::uint32_t lane)
   if (move.depth == Depth::kOut && queue.attention.load() != 0) room_made(queue, q);
 }
 
-[[gnu::noinline]] void Mover::tell(const Move& move, const JobRecord& job, Control held, Control to,
+[[gnu::noinline]] void Mover::tell(const Move& move, const JobRecord& job, Control to,
                                    std::uint64_t now, std::uint32_t key) {
   if (move.where == Where::kFinished) return tellings_.ended(job, to);
-  if (move.failed) tellings_.failed(job, held, now);
+  if (move.failed) tellings_.failed(job, to, now);
   if (move.where == Where::kLot)
     return tellings_.tell(EventKind::kRateLimitExceeded, job, to, describe_rule(store_, key, now));
   if (move.where != Where::kTimer) return tellings_.tell(EventKind::kJobEnqueued, job, to);

@@ -77,7 +77,7 @@ class Mover : protected Places {
   Tellings tellings_;
 
  private:
-  void tell(const Move& move, const JobRecord& job, Control held, Control to, std::uint64_t now,
+  void tell(const Move& move, const JobRecord& job, Control to, std::uint64_t now,
             std::uint32_t key);
 
   // ---- doors to what options do when a job moves

@@ -104,10 +104,6 @@ Settled Changer::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     append_error(slot, job, *error);
     close_limit(job, held, error->close_limit_until);
   }
-  if (tellings_.on() && (why == Setback::kExecutionTimeout || why == Setback::kLeaseExpiry))
-    tellings_.timed_out(job, held, now, why == Setback::kExecutionTimeout);
-  if (tellings_.on() && why == Setback::kTotalTimeout)
-    tellings_.time_is_up(job, held, now, TimeUp::kTotalTimeout);
   if (why == Setback::kNack || why == Setback::kExecutionTimeout)
     waits_.count_run(q, rank, now, job.started_at.get());
 
@@ -138,6 +134,10 @@ Settled Changer::set_back(std::uint32_t slot, std::uint64_t word, Setback why,
     withdraw_report(job);
     if (attempt > 0) job.attempt.set(static_cast<std::uint16_t>(attempt - 1));
   }
+  if (tellings_.on() && (why == Setback::kExecutionTimeout || why == Setback::kLeaseExpiry))
+    tellings_.timed_out(job, held.to(move.to), now, why == Setback::kExecutionTimeout);
+  if (tellings_.on() && why == Setback::kTotalTimeout)
+    tellings_.time_is_up(job, held, now, TimeUp::kTotalTimeout);
   if (move.to == kSlotAvailable)
     OJS_SHM_PROBE4(return, job.id_hi.get(), job.id_lo.get(), q, static_cast<unsigned>(why));
   else

@@ -11,11 +11,12 @@ namespace ojs_shm::engine {
 /// What an event says. Numbers are part of the format: new ones come at the end.
 enum class EventKind : std::uint8_t {
   kNone,
-  kJobEnqueued,          ///< became available
-  kJobScheduled,         ///< value: due, Unix ms
-  kJobStarted,           ///< value: the WorkerKey of its worker, 0: not a registered one
-  kJobCompleted,         ///< value: how long it ran, ms
-  kJobFailed,            ///< value: how long it ran, ms
+  kJobEnqueued,   ///< became available
+  kJobScheduled,  ///< value: due, Unix ms
+  kJobStarted,    ///< value: the WorkerKey of its worker, 0: not a registered one
+  kJobCompleted,  ///< value: how long it ran, ms
+  /// value: how long it ran, ms; previous_rank: the SlotState that the job is in then, 0: not told
+  kJobFailed,
   kJobRetrying,          ///< value: due, Unix ms
   kJobDiscarded,         ///<
   kJobCancelled,         ///<
@@ -49,8 +50,9 @@ enum class EventKind : std::uint8_t {
   kCronSkipped,       ///< the same; job: the last one; rank: CronSkip
   kDeadLetterPruned,  ///< value: how many
   kQueueDeleted,      ///< value: how many jobs were discarded
-  kJobTimeout,        ///< ran too long. value: the limit in ms << 32 | how long it ran, in ms
-  kJobStalled,        ///< the same; the limit is its lease
+  /// ran too long. value: the limit in ms << 32 | how long it ran, in ms; previous_rank: as above
+  kJobTimeout,
+  kJobStalled,  ///< the same; the limit is its lease
   /// job: a dead process and its repairer; tag: dead of that repair; value: slots mended
   kProcessRepaired,
   kWorkerLost,     ///< tag: jobs that returned; value: how long it was silent, in ms; then its id

@@ -78,17 +78,25 @@ std::uint64_t first_word(std::string_view& text) {
   put<&beginning>(&birth, id, filling);
 }
 
-[[gnu::noinline]] void Tellings::failed(const JobRecord& job, Control held, std::uint64_t now) {
-  const std::uint64_t started = job.started_at.get();
-  tell(EventKind::kJobFailed, job, held, now - std::min(now, started));
+/// Of the end of an attempt, with what becomes of the job.
+void Tellings::setback(EventKind kind, const JobRecord& job, Control after, std::uint64_t value) {
+  EventFacts event = event_of(kind, job, after, value);
+  if (is_finished(after.state())) event.time_ms = job.finished_at.get();
+  if (holds_job(after.state())) event.previous_rank = static_cast<std::uint8_t>(after.state());
+  log_.write(event);
 }
 
-[[gnu::noinline]] void Tellings::timed_out(const JobRecord& job, Control held, std::uint64_t now,
+[[gnu::noinline]] void Tellings::failed(const JobRecord& job, Control after, std::uint64_t now) {
+  const std::uint64_t started = job.started_at.get();
+  setback(EventKind::kJobFailed, job, after, now - std::min(now, started));
+}
+
+[[gnu::noinline]] void Tellings::timed_out(const JobRecord& job, Control after, std::uint64_t now,
                                            bool execution) {
   const std::uint64_t limit = execution ? job.timeout_ms.get() : job.lease_in_force_ms.get();
   const std::uint64_t ran = now - std::min(now, job.started_at.get());
-  tell(execution ? EventKind::kJobTimeout : EventKind::kJobStalled, job, held,
-       limit << 32 | std::min<std::uint64_t>(ran, 0xFFFF'FFFF));
+  setback(execution ? EventKind::kJobTimeout : EventKind::kJobStalled, job, after,
+          limit << 32 | std::min<std::uint64_t>(ran, 0xFFFF'FFFF));
 }
 
 [[gnu::noinline]] void Tellings::time_is_up(const JobRecord& job, Control held, std::uint64_t now,

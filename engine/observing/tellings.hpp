@@ -56,9 +56,10 @@ class Tellings {
   /// About a job that any lane may have by now.
   void born(const Birth& birth, JobId id, Control filling);
   void started(const Start& job);
-  void failed(const JobRecord& job, Control held, std::uint64_t now);
+  /// An attempt that is over; `after`: the state to which that leads, as far as it is known.
+  void failed(const JobRecord& job, Control after, std::uint64_t now);
   /// Its time is over: that of its execution, or its lease.
-  void timed_out(const JobRecord& job, Control held, std::uint64_t now, bool execution);
+  void timed_out(const JobRecord& job, Control after, std::uint64_t now, bool execution);
   /// One of its own times is over; what became of it is told next.
   void time_is_up(const JobRecord& job, Control held, std::uint64_t now, TimeUp why);
   void limit_closed(const JobRecord& job, Control held, std::uint32_t key, std::uint64_t until);
@@ -97,6 +98,7 @@ class Tellings {
   void close_left() { log_.close_left(); }
 
  private:
+  void setback(EventKind kind, const JobRecord& job, Control after, std::uint64_t value);
   /// Puts the event that `kDescribe` writes from the rest. To turn the page first is a call at the
   /// end, so that the usual way keeps no register for it.
   template <auto kDescribe, class... Args>

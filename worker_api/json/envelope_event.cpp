@@ -33,9 +33,9 @@ void write_worker(ObjectWriter& data, const Event& event) {
 void write_limit(ObjectWriter& data, const Event& event) {
   data.text("key", event.limit_key);
   if (!event.limit_strategy.empty()) data.text("strategy", event.limit_strategy);
-  if (event.type != "rate_limit.exceeded" || event.limit_allows == 0) return;
-  data.number("limit", static_cast<std::int64_t>(event.limit_allows));
-  data.number("current", static_cast<std::int64_t>(event.limit_allows));
+  if (event.type != "rate_limit.exceeded" || !event.limit_allows) return;
+  data.number("limit", static_cast<std::int64_t>(*event.limit_allows));
+  data.number("current", static_cast<std::int64_t>(*event.limit_allows));
 }
 
 /// Empty: it is about no timeout. Source: ojs-timeouts 8, 11.1.
@@ -46,8 +46,10 @@ std::string_view timeout_kind(std::string_view type) {
   return type == "job.total_timeout" ? "total" : "";
 }
 
-/// Which state the job has by it; empty: that is in no event, or in the next one.
-std::string_view state_after(std::string_view type) {
+/// Which state the job has by it; empty: the event does not say.
+std::string_view state_after(const Event& event) {
+  if (event.led_to) return state_name(*event.led_to);
+  const std::string_view type = event.type;
   if (type == "job.enqueued") return "available";
   if (type == "job.scheduled") return "scheduled";
   if (type == "job.started" || type == "job.heartbeat" || type == "job.progress") return "active";
@@ -60,8 +62,7 @@ std::string_view state_after(std::string_view type) {
 /// What readers look for in each event of a job, beside the data of its type.
 void write_common(ObjectWriter& data, const Event& event) {
   if (!event.job_type.empty()) data.text("type", event.job_type);
-  if (const std::string_view state = state_after(event.type); !state.empty())
-    data.text("state", state);
+  if (const std::string_view state = state_after(event); !state.empty()) data.text("state", state);
   data.text("timestamp", print_timestamp(event.time_ms));
 }
 
@@ -106,7 +107,7 @@ void write_own(ObjectWriter& data, const Event& event) {
   } else if (event.type == "job.expired") {
     time("created_at", event.at_ms);
     time("expired_at", event.time_ms);
-    if (event.ttl_ms != 0) number("ttl_ms", event.ttl_ms);
+    if (!event.job_type.empty()) number("ttl_ms", event.ttl_ms);  // else the job is gone
   } else if (const std::string_view kind = timeout_kind(event.type); !kind.empty()) {
     data.text("timeout_kind", kind);
     data.number("limit_seconds", static_cast<double>(event.limit_ms) / 1000);

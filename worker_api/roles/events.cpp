@@ -95,6 +95,16 @@ bool failed(EventKind kind) {
          kind == EventKind::kJobDiscarded || kind == EventKind::kRateLimitAdjusted;
 }
 
+/// The state of the job behind an attempt that is over. Nothing: the event does not say.
+std::optional<State> state_behind(const engine::EventFacts& facts) {
+  if (facts.kind == EventKind::kJobTtlExpired || facts.kind == EventKind::kJobTotalTimeout)
+    return State::kDiscarded;
+  const bool tells = facts.kind == EventKind::kJobFailed || facts.kind == EventKind::kJobTimeout ||
+                     facts.kind == EventKind::kJobStalled;
+  if (!tells || !engine::holds_job(facts.previous_rank)) return std::nullopt;
+  return static_cast<State>(engine::job_state(facts.previous_rank));
+}
+
 /// What names the job's holder.
 bool is_of_holder(EventKind kind) {
   return kind == EventKind::kJobStarted || kind == EventKind::kJobHeartbeat ||
@@ -214,12 +224,13 @@ void add_limit(const engine::Store& store, std::uint64_t described, Event& event
   const auto key = static_cast<std::uint32_t>(described);
   if (key >= store.limit_keys.size()) return;
   const engine::LimitSettings set = engine::settings_of(store.limit_keys[key]);
-  const bool bounded = set.concurrency != engine::PermitSet::kNone;  // it may have been taken away
-  const std::uint64_t allows[] = {bounded ? set.concurrency : 0, set.rate, set.throttle, 0};
+  const bool is_set[] = {set.concurrency != engine::PermitSet::kNone, set.rate != 0,
+                         set.throttle != 0, false};
+  const std::uint64_t allows[] = {set.concurrency, set.rate, set.throttle, 0};
   const std::uint64_t rule = described >> 32 & 3;
   event.limit_key = engine::limit_name(store, key);
   event.limit_strategy = kRuleNames[rule];
-  event.limit_allows = allows[rule];
+  if (is_set[rule]) event.limit_allows = allows[rule];
 }
 
 }  // namespace
@@ -228,7 +239,8 @@ void EventReader::Impl::add_job(const engine::EventFacts& facts, Event& event) c
   const engine::Store& store = segment.attachment()->store();
   event.job_id = engine::to_string(facts.job);
   event.priority = engine::priority_of(store.convention(), facts.rank);
-  event.previous_priority = engine::priority_of(store.convention(), facts.previous_rank);
+  if (facts.kind == EventKind::kPriorityChanged)
+    event.previous_priority = engine::priority_of(store.convention(), facts.previous_rank);
   event.attempt = facts.attempt;
   event.max_attempts = facts.max_attempts;
   if (facts.kind == EventKind::kJobCompleted || facts.kind == EventKind::kJobFailed)
@@ -252,6 +264,7 @@ void EventReader::Impl::add_job(const engine::EventFacts& facts, Event& event) c
   else
     event.at_ms = facts.value;
   if (is_of_holder(facts.kind)) event.fence = facts.tag;
+  event.led_to = state_behind(facts);
   add_from_job(facts, event);
 }
 

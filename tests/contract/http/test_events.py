@@ -259,9 +259,29 @@ class Told(OnGateway):
         self.assertCountEqual([(event["type"], event["data"].get("state")) for event in events], [
             ("job.enqueued", "available"), ("job.started", "active"), ("job.completed", "completed"),
             ("job.scheduled", "scheduled"), ("job.cancelled", "cancelled"),
-            ("job.enqueued", "available"), ("job.started", "active"), ("job.failed", None), ("job.retrying", "retryable")])
+            ("job.enqueued", "available"), ("job.started", "active"), ("job.failed", "retryable"), ("job.retrying", "retryable")])
         for event in events:
             self.assertEqual((event["data"]["type"], event["data"]["timestamp"]), (event["data"]["job_type"], event["time"]))
+
+    def test_a_failure_says_what_becomes_of_its_job(self):
+        states = []
+        for attempts in (2, 1):
+            job = self.put_job(retry={"max_attempts": attempts, "initial_interval": "PT1H"})
+            self.fetch()
+            self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "c", "message": "m"}}, expect=200)
+            failed = eventually(lambda: self.call("GET", f"events?types=job.failed&jobs={job['id']}", expect=200).json["events"])
+            states += [event["data"]["state"] for event in failed]
+        silent = self.put_job()
+        self.fetch(visibility_timeout_ms=1000)
+        self.call("POST", "test/clock", {"advance_ms": 1001}, expect=200)
+        query = f"events?types=job.stalled,job.failed&jobs={silent['id']}"
+        told = eventually(lambda: found if len(found := self.call("GET", query, expect=200).json["events"]) == 2 else None)
+        self.assertEqual(states + [event["data"]["state"] for event in told], ["retryable", "discarded", "available", "available"])
+
+    def test_a_job_that_had_no_time_at_all_says_so(self):
+        job = self.put_job(expires_at="2020-01-01T00:00:00Z")
+        told = eventually(lambda: self.call("GET", f"events?types=job.expired&jobs={job['id']}", expect=200).json["events"])
+        self.assertEqual(told[0]["data"]["ttl_ms"], 0)
 
     def test_types_and_sources_may_end_in_a_star(self):
         job = self.put_job()

@@ -97,6 +97,15 @@ class JobStreams(OnGateway):
         other = self.enqueue(headers={"X-OJS-Tenant": "acme"}).json["job"]["id"]
         self.call("GET", "events/stream?channel=job:" + other, headers={"X-OJS-Tenant": "else"}, expect=404)
 
+    def test_a_report_stands_at_the_top_of_its_data(self):
+        job = self.begin()
+        streams = self.streams(job) + (Stream(self, f"queues/{self.queue}/events"),)
+        self.call("PUT", f"jobs/{job['id']}/progress", {"progress": 0.579, "message": "more"}, expect=200)
+        for stream in streams:
+            told = stream.until("job.progress")[-1]["data"]
+            self.assertEqual((told["job_id"], told["progress"], told["message"], told["timestamp"]), (job["id"], 57, "more", told["time"]))
+            self.assertEqual((told["type"], told["data"]["progress_percent"]), ("job.progress", 57.9))
+
     # --- How far it is ------------------------------------------------------------------------------------------------
 
     def test_progress_is_told_until_the_end(self):

@@ -147,6 +147,12 @@ class Limits(OnGateway):
             told = eventually(lambda: self.call("GET", f"events?types=rate_limit.released&queues={queue}", expect=200).json["events"])
             self.assertEqual((told[0]["data"]["key"], told[0]["data"]["strategy"]), (key, "concurrency"))
 
+    def test_a_limit_of_none_at_all_is_a_limit(self):
+        self.put_job(rate_limit={"key": self.queue, "concurrency": 0})
+        self.assertEqual(self.fetch(1), [])
+        told = eventually(lambda: self.call("GET", f"events?types=rate_limit.exceeded&queues={self.queue}", expect=200).json["events"])
+        self.assertEqual((told[0]["data"]["limit"], told[0]["data"]["current"]), (0, 0))
+
     def test_a_limit_below_what_is_at_work_has_nothing_left(self):
         for _ in range(2):
             self.put_job(rate_limit={"key": self.queue, "concurrency": 2})
@@ -186,7 +192,6 @@ class Limits(OnGateway):
             error = self.call("PUT", path, {"concurrency": 1, "expires_at": wrong}, expect=400).error
             self.assertEqual(error["details"]["field"], "expires_at", wrong)
         self.assertEqual(self.shown()["concurrency"]["limit"], 2)
-        self.enqueue(400, rate_limit={"key": self.queue, "concurrency": 1, "expires_at": at(99)})
 
     def test_a_job_may_be_dropped_at_its_limit(self):
         limit = {"key": self.queue, "concurrency": 1, "on_limit": "drop"}

@@ -44,8 +44,8 @@ class OwnTimes(OnGateway):
         told = eventually(lambda: len(self.told("job.ttl_expired")) == 3 and self.told("job.ttl_expired"))
         self.assertEqual({data["job_id"] for _, data in told}, {job["id"] for job in jobs.values()})
         data = told[0][1]
-        self.assertEqual((data["timeout_kind"], data["limit_seconds"], data["attempt"], data["job_type"], data["queue"]),
-                         ("enqueue_ttl", 300, 0, "test.http", self.queue))
+        self.assertEqual((data["timeout_kind"], data["limit_seconds"], data["attempt"], data["job_type"], data["queue"], data["state"]),
+                         ("enqueue_ttl", 300, 0, "test.http", self.queue, "discarded"))
         self.assertGreaterEqual(data["elapsed_seconds"], 300)
         self.assertEqual([data["ttl_ms"] for _, data in self.told("job.expired")], [300_000] * 3)
 
@@ -93,7 +93,8 @@ class OwnTimes(OnGateway):
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=409)
         told = eventually(lambda: len(self.told("job.total_timeout", "job.discarded")) == 2
                           and self.told("job.total_timeout", "job.discarded"))
-        self.assertEqual([type for type, _ in told], ["job.total_timeout", "job.discarded"])
+        self.assertEqual([(type, data["state"]) for type, data in told],
+                         [("job.total_timeout", "discarded"), ("job.discarded", "discarded")])
         self.assertEqual((told[0][1]["timeout_kind"], told[0][1]["limit_seconds"], told[0][1]["attempt"]), ("total", 600, 1))
 
     def test_a_total_timeout_ends_what_waits_also_between_attempts(self):

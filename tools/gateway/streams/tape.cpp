@@ -2,10 +2,12 @@
 #include "tools/gateway/streams/tape.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/streams/state_changes.hpp"
 #include "worker_api/json/envelope_event.hpp"
+#include "worker_api/json/time_text.hpp"
 #include "worker_api/roles/event_choice.hpp"
 
 namespace ojs_shm::gateway {
@@ -52,6 +54,21 @@ std::string with_job(const std::string& printed, const Told& told) {
       writer.value(member.name, member.name == "data" ? joined(value, more) : value);
     }
   });
+}
+
+/// A report in a stream has these at its top, too. Source: ojs-realtime 4.2.
+std::string with_report(const std::string& printed, const Event& event) {
+  constexpr double kParts = 10'000;
+  return joined(printed, object([&](json::ObjectWriter& writer) {
+                  writer.text("job_id", event.job_id);
+                  // 100 only when all is done
+                  writer.number(
+                      "progress",
+                      static_cast<std::int64_t>(std::lround(event.progress * kParts)) / 100);
+                  if (!event.progress_message.empty())
+                    writer.text("message", event.progress_message);
+                  writer.text("timestamp", print_timestamp(event.time_ms));
+                }));
 }
 
 std::size_t hash_of(std::string_view id) { return std::hash<std::string_view>()(id); }
@@ -106,6 +123,7 @@ void Tape::take_over() {
 void Tape::keep_event(const Event& event) {
   std::vector<Told> all = {told_of(*observer_, event)};
   all.front().json = text_of(all.front(), event);
+  if (event.type == "job.progress") all.front().json = with_report(all.front().json, event);
   const auto change = state_change(jobs_, *observer_, event);
   if (const auto type = dead_letter_event(jobs_, *observer_, event, change); !type.empty())
     all.push_back(under_name(all.front(), "-dead_letter", type));

@@ -33,11 +33,12 @@ struct Event {
   std::string tenant;    ///< its `meta.tenant_id`; the same, or it has none
   std::int64_t priority = 0, previous_priority = 0;
   std::uint32_t attempt = 0, max_attempts = 0;
+  std::optional<State> led_to;  ///< the state of the job behind an attempt that failed
   /// due, end of the lease, created, or until when a limit is closed: what the type speaks of
   std::uint64_t at_ms = 0;
   /// of the run that ended, or for which a queue has starved
   std::uint64_t duration_ms = 0;
-  std::uint64_t ttl_ms = 0;    ///< of an expired job
+  std::uint64_t ttl_ms = 0;    ///< of an expired job; unknown where `job_type` is empty
   std::uint64_t limit_ms = 0;  ///< its timeout or its lease, of an attempt that passed it
   double progress = 0;         ///< 0..1
   /// what was reported with the progress, or since, while the job has it; data: JSON
@@ -46,9 +47,9 @@ struct Event {
   std::string limit_key;
   /// Of an event about a limit: which of its rules holds jobs back, "concurrency", "rate",
   /// "throttle", or "report" for a job's report; and how many jobs that rule allows, as it is set
-  /// now.
+  /// now. Nothing: a report closed it, or the rule was taken away since.
   std::string limit_strategy;
-  std::uint64_t limit_allows = 0;
+  std::optional<std::uint64_t> limit_allows;
   /// of workers; empty when it is about a queue or a job
   std::string pool;
   std::uint64_t active_jobs = 0, waiting_jobs = 0;  ///< of a pool or a queue
