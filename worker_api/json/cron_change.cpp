@@ -108,7 +108,7 @@ Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::
   }
   if (const Member* job = find(given, "job_template")) {
     writer.value("job_template", job->value);
-    for (const Member& member : given)  // none is dropped in silence
+    for (const Member& member : given)  // a strict segment refuses them
       if (is_option(member.name)) writer.value(member.name, member.value);
   } else {
     ObjectWriter job_template(writer.open("job_template"));

@@ -28,11 +28,15 @@ class Complaint {
   void raise(Error error) {
     if (!error_) error_ = std::move(error);
   }
+  /// Of a member that means nothing, such as "unique.perod": no complaint, but its place is known.
+  void ignore(std::string member) { ignored_.push_back(std::move(member)); }
+  const std::vector<std::string>& ignored() const { return ignored_; }
   bool raised() const { return error_.has_value(); }
   const Error& error() const { return *error_; }
 
  private:
   std::optional<Error> error_;
+  std::vector<std::string> ignored_;
 };
 
 /// Sets what is unset; a second, different value is a complaint.

@@ -310,9 +310,7 @@ class EnvelopeReader {
 
   void read_unique(Envelope& envelope) {
     if (unique_.empty() || complaint_.raised()) return;
-    auto unique = JobUnique::of(envelope.spec(), unique_);
-    if (!unique) return complaint_.raise(unique.error());
-    envelope.unique = std::move(unique).value();
+    envelope.unique = unique_of(envelope.spec(), unique_, complaint_);
   }
 
   Envelope assemble() {
@@ -356,6 +354,8 @@ class EnvelopeReader {
                          .wants_rate_limit = wants_rate_limit_,
                          .wants_workflow = wants_workflow_};
     read_unique(envelope);
+    const auto& ignored = complaint_.ignored();
+    envelope.unknown.insert(envelope.unknown.end(), ignored.begin(), ignored.end());
     return envelope;
   }
 

@@ -14,14 +14,20 @@ constexpr std::int64_t kLongestS = 3'153'600'000;  // a hundred years
 }  // namespace
 
 // What was said in whole seconds goes back as it was sent: some clients read `timeout` of a reply
-// as milliseconds, so the others do not get it. A fraction or a duration goes back in milliseconds
-// alone, since clients of a strict type read no other `timeout` than an integer.
+// as milliseconds, so the others do not get it. A duration, or a fraction of `visibility_timeout`,
+// goes back in milliseconds alone, since clients of a strict type read no other than an integer.
 bool TimeoutFields::take(const Member& member, Complaint& complaint) {
   const auto& [name, value] = member;
   if (name == "timeout_ms" || name == "visibility_timeout_ms") {
     settle(name == "timeout_ms" ? timeout_ms_ : lease_ms_,
            whole_number(name, value, kMaxMs, complaint), name, complaint);
     return false;
+  }
+  if (name == "timeout" && kind_of(value) != Kind::kString) {  // ojs-core 5.2
+    Slot seconds;
+    take_seconds(member, 1, kMaxMs / 1000, seconds, complaint);
+    if (seconds) settle(timeout_ms_, Slot(*seconds * 1000), name, complaint);
+    return true;
   }
   if (name == "timeout" || name == "visibility_timeout") {
     settle(name == "timeout" ? timeout_ms_ : lease_ms_, seconds_or_duration(name, value, complaint),

@@ -154,7 +154,7 @@ UniquePolicy read_unique(std::string_view object, Complaint& complaint) {
       policy.raise_priority =
           boolean("unique.raise_priority", member.value, complaint).value_or(false);
     } else if (name != "fingerprint") {
-      complaint.about("unique", "has no member '" + member.name + "'");
+      complaint.ignore("unique." + member.name);
     }
     if (complaint.raised()) return policy;
   }
@@ -338,22 +338,37 @@ Result<JobUnique> JobUnique::of(const JobSpec& job, const UniquePolicy& policy) 
   return UniqueWriter::write(hash_of(whole), policy);
 }
 
+std::optional<JobUnique> unique_of(const JobSpec& job, std::string_view policy,
+                                   json::Complaint& complaint) {
+  const UniquePolicy read = json::read_unique(json::trim(policy), complaint);
+  if (complaint.raised()) return {};
+  const auto members = json::members_of(policy);
+  const auto key = std::ranges::find(members, "fingerprint", &json::Member::name);
+  auto unique = key == members.end()
+                    ? JobUnique::of(job, read)
+                    : unique_of_key(json::string_of(key->value).value_or(""), read);
+  if (unique) return std::move(unique).value();
+  complaint.raise(unique.error());
+  return {};
+}
+
 Result<JobUnique> JobUnique::of(const JobSpec& job, std::string_view policy) {
   if (Status checked = json::check(policy); !checked) return checked.error();
   json::Complaint complaint;
-  const UniquePolicy read = json::read_unique(json::trim(policy), complaint);
+  auto unique = unique_of(job, policy, complaint);
   if (complaint.raised()) return complaint.error();
-  for (const json::Member& member : json::members_of(policy))
-    if (member.name == "fingerprint")
-      return unique_of_key(json::string_of(member.value).value_or(""), read);
-  return of(job, read);
+  if (!complaint.ignored().empty())
+    return Error{Code::kInvalid, "a policy has no member " + complaint.ignored().front()}.about(
+        "unique");
+  return std::move(*unique);
 }
 
 std::optional<JobUnique> unique_in(const JobSpec& job) {
   if (job.extra.find("unique") == std::string_view::npos || !json::check(job.extra)) return {};
   for (const json::Member& member : json::members_of(job.extra)) {
     if (member.name != "unique") continue;
-    if (auto unique = JobUnique::of(job, member.value)) return std::move(unique).value();
+    json::Complaint complaint;
+    if (auto unique = unique_of(job, member.value, complaint)) return unique;
   }
   return {};
 }

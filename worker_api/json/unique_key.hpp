@@ -16,13 +16,17 @@ namespace ojs_shm {
 
 namespace json {
 
-/// A policy as an envelope has it, in all its spellings.
+/// A policy as an envelope has it, in all its spellings. Members that mean nothing are ignored.
 UniquePolicy read_unique(std::string_view object, Complaint& complaint);
 
 /// The same object with `on_conflict` as ojs-unique-jobs spells it, for clients that read no other.
 std::string usual_unique(std::string_view object);
 
 }  // namespace json
+
+/// As JobUnique::of() with the text of a policy, but members that mean nothing are ignored.
+std::optional<JobUnique> unique_of(const JobSpec& job, std::string_view policy,
+                                   json::Complaint& complaint);
 
 /// "reject", "ignore", "replace", "replace_except_schedule".
 std::string_view name_of(OnConflict conflict) noexcept;

@@ -80,8 +80,7 @@ void write_steps(ObjectWriter& out, const WorkflowStep& whole) {
 void write_step(ObjectWriter& out, const WorkflowStep& step, std::size_t index,
                 const std::string& before) {
   if (step.callback.empty()) out.number("index", static_cast<std::int64_t>(index));
-  if (step.callback.empty() || !step.name.empty() || !step.job_id.empty())
-    out.text("id", workflow_part_id(step, index));
+  out.text("id", workflow_part_id(step, index));
   if (!step.name.empty()) out.text("name", step.name);
   const bool job = step.kind == WorkflowKind::kJob;
   out.text("type", job ? std::string_view(step.type) : workflow_kind_name(step.kind));
@@ -137,7 +136,7 @@ void write_failures(ObjectWriter& out, const WorkflowInfo& workflow) {
 
 std::string workflow_part_id(const WorkflowStep& part, std::size_t index) {
   if (!part.name.empty()) return part.name;
-  return part.job_id.empty() ? "step-" + std::to_string(index) : part.job_id;
+  return part.callback.empty() ? "step-" + std::to_string(index) : part.callback;
 }
 
 std::string print_workflow(const WorkflowInfo& workflow) {

@@ -43,8 +43,8 @@ Result<WorkflowText> workflow_of_job(std::string_view job, std::uint64_t now_ms)
 /// The members of a workflow, its parts and steps that mean something, but for those of jobs.
 std::span<const std::string_view> workflow_members();
 
-/// What clients know a part by: its name, else its job, else its place among the parts that are no
-/// callbacks ("step-2").
+/// What clients know a part by as long as the workflow is there: its name, else of a callback when
+/// it is called ("on_failure"), else its place among the parts that are no callbacks ("step-2").
 std::string workflow_part_id(const WorkflowStep& part, std::size_t index);
 
 /// The workflow as clients receive it, with the state of each part.

@@ -28,8 +28,9 @@ inline engine::ErrorEntry entry_of(const Failure& failure, std::string_view extr
     entry.exhaustion = engine::Exhaustion::kDeadLetter;
   const bool final = failure.code == "NON_RETRYABLE_ERROR" || failure.code == "JOB_CANCELLED";
   const bool wanted = failure.code == "RETRY" || (failure.retryable && !final);
-  entry.retryable = entry.exhaustion == engine::Exhaustion::kByPolicy && wanted &&
-                    (extra.empty() || !forbids_retry(extra, entry.type));
+  const bool forbidden =
+      !extra.empty() && (forbids_retry(extra, entry.type) || forbids_retry(extra, entry.code));
+  entry.retryable = entry.exhaustion == engine::Exhaustion::kByPolicy && wanted && !forbidden;
   return entry;
 }
 

@@ -57,8 +57,7 @@ void read_pace(std::string_view name, std::string_view value, std::string_view m
     else if (member.name == more)
       extra = member.value;
     else
-      complaint.about(path,
-                      "is not a setting of it; there are limit, period, " + std::string(more));
+      complaint.ignore(path);
     if (complaint.raised()) return;
   }
   if (!limit || *limit == 0)
@@ -119,9 +118,7 @@ void read_member(JobLimit& read, const Member& member, std::optional<std::uint32
       complaint.wrong_kind("rate_limit.on_limit", R"("wait", "reschedule" or "drop")",
                            member.value);
   } else {
-    complaint.about("rate_limit." + member.name,
-                    "is not a setting of a limit; there are key, concurrency, rate, throttle, "
-                    "on_limit");
+    complaint.ignore("rate_limit." + member.name);
   }
 }
 
@@ -257,6 +254,11 @@ Result<JobLimit> parse_limit(std::string_view text, bool key_given) {
   if (key_given) limit = without_expiry(text, expires_at_ms, complaint);
   JobLimit read = internal::read_limit(limit, "", complaint);
   read.expires_at_ms = expires_at_ms;
+  // Nothing keeps it, so that a slip of the pen would go unseen.
+  if (!complaint.ignored().empty())
+    complaint.about(complaint.ignored().front(),
+                    "is not a setting of a limit; there are key, concurrency, rate (limit, period, "
+                    "window), throttle (limit, period, burst), on_limit");
   if (complaint.raised()) return complaint.error();
   if (Status checked = internal::check_limit(key_given ? "any" : read.key, read.limit, false);
       !checked)

@@ -125,7 +125,7 @@ class PublishedClients(OnGateway):
         steps = [{"type": "test.id", "args": [], "options": {"queue": self.queue}} for _ in range(2)]
         made = self.call("POST", "workflows", {"type": "chain", "steps": steps}, expect=201).json
         first, second = made["steps"]
-        self.assertEqual((first["id"], second["id"], second["job_id"]), (first["job_id"], "step-1", None))
+        self.assertEqual((first["id"], second["id"], second["job_id"]), ("step-0", "step-1", None))
 
     def test_a_time_that_no_strict_reader_takes_comes_back_as_what_it_means(self):
         for written, told in [("2099-01-01t00:00:00z", "2099-01-01T00:00:00.000Z"),
@@ -188,6 +188,26 @@ class PublishedClients(OnGateway):
         part = self.call("GET", "crons?per_page=1&cursor=2", expect=200).json
         self.assertEqual([cron["id"] for cron in part["items"]], names[2:])
         self.call("GET", "crons?page=2&cursor=2", expect=400)
+
+    def test_a_page_of_an_operators_list_is_as_long_as_its_limit(self):
+        dead = {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}
+        for name in (self.queue, self.queue + "-b"):
+            self.put_job(queue=name, **dead)
+            self.call("POST", "workers/heartbeat", {"worker_id": name}, expect=200)
+            self.call("PUT", "admin/pools/" + name, {"queues": [name]}, expect=201)
+            self.call("PUT", "rate-limits/" + name, {"concurrency": 1}, expect=200)
+            job, = self.fetch(queues=[name])
+            self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "y"}}, expect=200)
+        for path in ("admin/jobs", "admin/queues", "admin/workers", "admin/dead-letter", "admin/pools", "admin/rate-limits"):
+            first = self.call("GET", path + "?limit=1", expect=200).json
+            said = first["pagination"]
+            self.assertEqual((len(first["items"]), said["per_page"], said["has_more"]), (1, 1, True), path)
+            last = self.call("GET", f"{path}?limit=1&page={said['total']}", expect=200).json
+            self.assertEqual((len(last["items"]), last["pagination"]["has_more"]), (1, False), path)
+            self.assertEqual(self.call("GET", path + "?per_page=2&limit=1", expect=200).json["pagination"]["per_page"], 2, path)
+            for wrong in ("0", "101", "many"):
+                self.assertEqual(self.call("GET", f"{path}?limit={wrong}", expect=400).error["details"]["field"], "limit", path)
+        self.assertIn("has_more", self.call("GET", "admin/tenants", expect=200).json["pagination"])
 
     def test_a_cron_is_read_without_its_wrapper_and_sent_back(self):
         self.call("POST", "cron", {"name": self.queue, "cron": "@hourly", "type": "test.flat"}, expect=201)

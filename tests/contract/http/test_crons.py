@@ -88,17 +88,16 @@ class Crons(OnGateway):
         for members in ({"schedule": "@daily"}, {"schedule": 7}):
             self.assertIn("schedule", self.set(expect=400, **members).error["message"])
 
-    def test_a_member_that_no_cron_has_is_refused_by_its_name(self):
+    def test_a_member_that_no_cron_has_is_ignored(self):
         self.set()
-        for unknown in ({"overlap": "bogus"}, {"expr": "x"}):
-            for method, path, body in (("POST", "cron", {"name": self.queue, "cron": "@daily", "type": "x.y"}),
-                                       ("POST", "crons", {"name": self.queue, "cron": "@daily", "job_template": {"type": "x.y"}}),
-                                       ("PATCH", "cron/" + self.queue, {}),
-                                       ("PATCH", "cron/" + self.queue, {"job_template": {"type": "x.y"}})):
-                error = self.call(method, path, body | unknown, expect=400).error
-                self.assertEqual(error["code"], "invalid_request")
-                self.assertIn("`" + next(iter(unknown)) + "`", error["message"])
+        whole = {"name": self.queue, "cron": "30 4 * * *"}
+        for method, path, body in (("POST", "cron", whole | {"type": "x.y"}),
+                                   ("POST", "crons", whole | {"job_template": {"type": "x.y"}}),
+                                   ("PATCH", "cron/" + self.queue, {"description": "d"}),
+                                   ("PATCH", "cron/" + self.queue, {"job_template": {"type": "x.y"}})):
+            self.call(method, path, body | {"overlap": "bogus", "catch_up": True}, expect=200)
         cron = self.look()
+        self.assertEqual(cron["overlap_policy"], "skip")
         self.assertEqual(cron["expression"], "30 4 * * *")
         self.assertEqual(self.call("PATCH", "cron/" + self.queue, cron, expect=200).json["cron"]["expression"], "30 4 * * *")
         self.call("POST", "cron", cron, expect=200)

@@ -28,6 +28,14 @@ class Failures(OnGateway):
         for wrong in ("at a.py:1", [1], {}):
             self.assertIsNone(self.failed_with(backtrace=wrong, expect=400), wrong)
 
+    def test_a_policy_lists_what_is_not_tried_again_by_type_or_by_code(self):
+        for error in ({"code": "card_declined"}, {"code": "card_declined", "type": "PaymentError"}, {"code": "x", "type": "card_declined"},
+                      {"code": "x", "details": {"error_class": "card_declined"}}, {"code": "auth.expired", "type": "PaymentError"}):
+            job = self.put_job(retry={"max_attempts": 5, "non_retryable_errors": ["card_declined", "auth.*"]})
+            self.fetch()
+            nacked = self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"message": "no"} | error}, expect=200).json
+            self.assertEqual(nacked["state"], "discarded", error)
+
     def test_details_that_are_too_long_stay_json(self):
         self.assertEqual(self.failed_with(details={"a": "x" * 20_000})["details"], {"truncated": True})
 

@@ -30,7 +30,8 @@ class Timeouts(OnGateway):
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=409)
         timeout, failed = eventually(lambda: len(self.told("job.timeout", "job.failed")) == 2
                                      and self.told("job.timeout", "job.failed"))
-        self.assertEqual((timeout[0], failed[0]), ("job.timeout", "job.failed"))
+        self.assertEqual([(type, data["state"]) for type, data in (timeout, failed)],
+                         [("job.timeout", "retryable"), ("job.failed", "retryable")])
         data = timeout[1]
         self.assertEqual((data["job_id"], data["job_type"], data["queue"], data["timeout_kind"], data["limit_seconds"],
                           data["attempt"]), (job["id"], "test.http", self.queue, "execution", 300, 1))
@@ -58,7 +59,7 @@ class Timeouts(OnGateway):
         eventually(lambda: self.get(job)["state"] in ("retryable", "available"))
 
     def test_without_one_silence_alone_ends_an_attempt(self):
-        for timeout in ({}, {"timeout": 0}):
+        for timeout in ({}, {"timeout_ms": 0}):
             job = self.put_job(**timeout)
             self.fetch(1, visibility_timeout_ms=60_000)
             self.advance(60_001)
@@ -70,5 +71,6 @@ class Timeouts(OnGateway):
         self.assertEqual([(data["timeout_kind"], data["limit_seconds"]) for _, data in stalled], [("stalled", 60)] * 2)
 
     def test_what_is_no_timeout_is_refused(self):
-        for wrong in (-1, "soon", True):
-            self.assertEqual(self.enqueue(expect=400, timeout=wrong).error["code"], "invalid_request", wrong)
+        for wrong in (-1, 0, 1.5, "soon", True):
+            error = self.enqueue(expect=400, timeout=wrong).error
+            self.assertEqual((error["code"], error["details"]["field"]), ("invalid_request", "timeout"), wrong)

@@ -115,9 +115,13 @@ class Workers(OnGateway):
         self.assertEqual(len(self.fetch(5)), 1, "a pool that is gone says nothing")
 
     def test_a_worker_that_goes_is_not_told_to_run(self):
-        for said, told in (("running", "running"), ("quiet", "quiet"), ("drain", "drain"), ("terminate", "terminate")):
+        for said, told in (("running", "running"), ("quiet", "quiet"), ("drain", "quiet"), ("draining", "quiet"),
+                           ("shutting_down", "quiet"), ("terminate", "terminate")):
             beat = self.call("POST", "workers/heartbeat", self.worker(state=said), expect=200).json
             self.assertEqual(beat["state"], told)
+            self.assertEqual(self.call("GET", f"workers/w-{self.queue}/health").json["state"], said, "its own word")
+        self.call("POST", "admin/workers/directive", {"worker_id": "w-" + self.queue, "directive": "terminate"}, expect=200)
+        self.assertEqual(self.call("POST", "workers/heartbeat", self.worker(state="drain"), expect=200).json["state"], "terminate")
 
     def test_a_heartbeat_says_a_state_that_there_is(self):
         self.call("POST", "workers/register", self.worker(), expect=200)
@@ -128,7 +132,7 @@ class Workers(OnGateway):
         known = self.call("GET", "admin/workers/w-" + self.queue, expect=200).json
         self.assertEqual((known["state"], known["active_jobs"]), ("running", 0))
         for said in ("running", "draining", "shutting_down"):
-            self.assertEqual(self.call("POST", "workers/beat", self.worker(state=said), expect=200).json["state"], said)
+            self.call("POST", "workers/beat", self.worker(state=said), expect=200)
 
     def test_a_heartbeat_tells_which_jobs_were_cancelled(self):
         kept, gone = self.put_job(), self.put_job()

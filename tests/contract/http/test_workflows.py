@@ -58,6 +58,20 @@ class Workflows(OnGateway):
         self.assertEqual((error["code"], error["details"]),
                          ("conflict", {"workflow_id": made["id"], "current_state": "completed", "expected_state": "running"}))
 
+    def test_an_id_of_a_step_stays(self):
+        chain = self.create({"type": "chain", "steps": [self.step("a"), self.step("b", id="two"), self.step("c")]}).json["id"]
+
+        def ids():
+            return [(step["id"], step["depends_on"]) for step in self.look(chain)["steps"]]
+        for _ in range(3):
+            self.assertEqual(ids(), [("step-0", []), ("two", ["step-0"]), ("step-2", ["two"])])
+            self.run_one()
+        callback = {"on_complete": self.step("d")}
+        batch = self.create({"type": "batch", "jobs": [self.step("a")], "callbacks": callback}).json["id"]
+        for _ in range(2):
+            self.assertEqual(self.look(batch)["callbacks"]["on_complete"]["id"], "on_complete")
+            self.run_one()
+
     def test_a_failure_names_its_step(self):
         made = self.create({"type": "chain", "steps": [self.step("a"), self.step("b"), self.step("c")]}).json
         self.run_one()
@@ -95,7 +109,7 @@ class Workflows(OnGateway):
         made = self.create({"type": "batch", "jobs": [self.step("a"), self.step("b")], "callbacks": callbacks}).json
         self.assertEqual((made["jobs_total"], made["jobs_completed"]), (2, 0))
         self.assertEqual(made["steps"], made["jobs"])
-        self.assertEqual([step["id"] for step in made["steps"]], [step["job_id"] for step in made["jobs"]])
+        self.assertEqual([step["id"] for step in made["steps"]], ["step-0", "step-1"])
         self.run_one("x")
         self.run_one("y")
         called = self.run_one()

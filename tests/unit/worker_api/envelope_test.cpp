@@ -127,8 +127,8 @@ TEST(Envelope, a_whole_one_reads_into_its_members) {
 
 TEST(Envelope, every_option_may_stand_at_the_top_and_has_its_other_spellings) {
   for (const std::string& json :
-       {with(R"("timeout_ms":2500)"), with(R"("timeout":2.5)"), with_option(R"("timeout":2.5)")})
-    EXPECT_EQ(read(json).timeout_ms, 2'500u) << json;
+       {with(R"("timeout_ms":2000)"), with(R"("timeout":2)"), with_option(R"("timeout":"PT2S")")})
+    EXPECT_EQ(read(json).timeout_ms, 2'000u) << json;
   for (const std::string& json :
        {with(R"("visibility_timeout":3)"), with(R"("visibility_timeout":"PT3S")"),
         with_option(R"("visibility_timeout":"3s")"), with(R"("visibility_timeout_ms":3000)")})
@@ -190,6 +190,8 @@ TEST(Envelope, malformed_members_are_named) {
       {with(R"("timeout_ms":1.5)"), "timeout_ms"},
       {with(R"("timeout_ms":4294967296)"), "timeout_ms"},
       {with(R"("timeout":-1)"), "timeout"},
+      {with(R"("timeout":0)"), "timeout"},
+      {with(R"("timeout":1.5)"), "timeout"},
       {with(R"("timeout":1e300)"), "timeout"},
       {with(R"("visibility_timeout":"P1Y")"), "visibility_timeout"},
       {with(R"("visibility_timeout":true)"), "visibility_timeout"},
@@ -310,6 +312,13 @@ TEST(Envelope, times_that_print_otherwise_are_kept_in_the_clients_words) {
   EXPECT_EQ(read(with(R"("expires_at":"+PT2S")")).extra, "");
   EXPECT_EQ(read(with(R"("delay_until":"2099-12-31T23:59:59Z")")).extra,
             R"({"scheduled_at":"2099-12-31T23:59:59Z"})");
+}
+
+TEST(Envelope, a_member_of_a_policy_that_means_nothing_is_kept_and_pointed_out) {
+  const Envelope envelope = read(with(R"("unique":{"keys":["type"],"x":1})"));
+  EXPECT_TRUE(envelope.unique.has_value());
+  EXPECT_EQ(envelope.unknown, std::vector<std::string>{"unique.x"});
+  EXPECT_EQ(envelope.extra, R"({"unique":{"keys":["type"],"x":1}})");
 }
 
 TEST(Envelope, times_before_1970_are_past_and_not_unset) {

@@ -31,7 +31,7 @@ constexpr Shape kShapes[] = {
             "result_pruned?: boolean, worker_id?: text, workflow_id?: text, cron_name?: text, "
             "parent_results?: array, error?: JobError, errors?: [JobError], unique?: any, ..."},
     {"NewJob", "type: text, args?: array, id?: text|null, queue?: text|null, priority?: integer|text|null, "
-               "priority_age_rate?: integer|null, timeout_ms?: integer|null, timeout?: number|text|null, "
+               "priority_age_rate?: integer|null, timeout_ms?: integer|null, timeout?: integer|text|null, "
                "visibility_timeout_ms?: integer|null, visibility_timeout?: number|text|null, "
                "scheduled_at?: text|null, delay_until?: text|null, expires_at?: text|null, retry?: object|null, "
                "retry_policy?: object|null, max_attempts?: integer|null, pending?: boolean|null, "
@@ -88,7 +88,7 @@ constexpr Shape kShapes[] = {
                   "state?: 'running'|'quiet'|'terminate'|'drain'|'draining'|'shutting_down', "
                   "hostname?: text, version?: text, queues?: [text], pid?: integer, concurrency?: integer, "
                   "labels?: any, metadata?: any"},
-    {"HeartbeatReply", "state: text, acknowledged: boolean, jobs_extended: [text], jobs_cancelled: [text], "
+    {"HeartbeatReply", "state: 'running'|'quiet'|'terminate', acknowledged: boolean, jobs_extended: [text], jobs_cancelled: [text], "
                        "server_time: time"},
     {"Registration", "worker_id?: text, id?: text, pool?: text, queues?: [text], concurrency?: integer, "
                      "hostname?: text, version?: text, pid?: integer, labels?: any, metadata?: any, "
@@ -108,7 +108,7 @@ constexpr Shape kShapes[] = {
     {"Directed", "directive: text, workers: [text]"},
 
     // Lists
-    {"Page", "total: integer, page: integer, per_page: integer, next_cursor?: text"},
+    {"Page", "total: integer, page: integer, per_page: integer, has_more: boolean, next_cursor?: text"},
     {"Slice", "total: integer, limit: integer, offset: integer, page?: integer, per_page?: integer, has_more: boolean, next_cursor?: text"},
     {"Deleted", "deleted: boolean, name?: text, key?: text, uri?: text"},
 
@@ -238,7 +238,7 @@ constexpr Shape kShapes[] = {
              "isolated: boolean, starvation_prevention: Prevention, active_workers: integer, active_jobs: integer, "
              "waiting_jobs: integer, utilization?: number, dispatched: {integer}, workers: [text]"},
     {"ShownPool", "pool: Pool, +Pool"},
-    {"PoolList", "items: [Pool], pools: [Pool]"},
+    {"PoolList", "items: [Pool], pools: [Pool], pagination: Page"},
     {"QueueScheduling", "name: text, dispatch_count_1m: integer, dispatch_ratio_1m: number, avg_wait_ms: number, "
                         "active_jobs: integer, dispatched?: integer, starved?: integer"},
     {"SchedulingWindow", "queues: [QueueScheduling], window: text"},

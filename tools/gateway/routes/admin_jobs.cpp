@@ -87,7 +87,7 @@ Reply list_chosen(Desk& desk, const Request& request, const Choice& choice) {
   const JobPage found = desk.observer.page(wanted);
   const std::string items = joined_texts(
       found.jobs, [&](const JobInfo& job) { return item_text(desk, job, choice.filter.unique); });
-  std::string pagination = page.text(found.total);
+  std::string pagination = page.text(found.total, found.more);
   if (found.more && !found.jobs.empty())
     pagination = joined(std::move(pagination),
                         "{\"next_cursor\":" + quoted(cursor_of(found.jobs.back())) + "}");

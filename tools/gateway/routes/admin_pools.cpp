@@ -6,6 +6,7 @@
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
 #include "tools/gateway/routes/handlers.hpp"
+#include "tools/gateway/routes/paging.hpp"
 #include "tools/gateway/serving/hall.hpp"
 
 namespace ojs_shm::gateway {
@@ -25,10 +26,13 @@ WorkerPoolInfo pool_of(Desk& desk, const std::string& name) {
   return must(std::move(pool));
 }
 
-Reply list(Desk& desk, const Request&) {
-  const std::string pools = array_of(
-      desk.observer.pools(), [&](const WorkerPoolInfo& pool) { return pool_text(desk, pool); });
-  return ok("{\"items\":" + pools + ",\"pools\":" + pools + "}");
+/// One page has all of them, unless it is asked for less.
+Reply list(Desk& desk, const Request& request) {
+  constexpr std::size_t kMost = 100;
+  return ok(Page::of(request, kMost)
+                .list(desk.observer.pools(),
+                      [&](const WorkerPoolInfo& pool) { return pool_text(desk, pool); },
+                      {"items", "pools"}));
 }
 
 Reply get(Desk& desk, const Request& request) {

@@ -51,6 +51,7 @@ bool is_taken(Desk& desk, const Request& request, std::string_view name) {
 }
 
 Reply set(Desk& desk, const Request& request, std::unique_ptr<CronText> cron) {
+  check_members(desk, shell::Document::kCron, cron->unknown);
   CronSpec& spec = cron->spec;
   if (!request.header("x-ojs-tenant").empty()) {
     const std::uint64_t lifetime = spec.job.expires_at_ms;
@@ -69,21 +70,8 @@ Reply set(Desk& desk, const Request& request, std::unique_ptr<CronText> cron) {
   return reply;
 }
 
-/// A member that is neither the cron's nor one of a job, such as `overlap`, is refused; inside of
-/// `job_template` and `options` members stay with the jobs, as they do with a job, unless the
-/// segment refuses them.
-std::unique_ptr<CronText> with_no_stranger(Desk& desk, const Request& request,
-                                           std::unique_ptr<CronText> cron) {
-  for (const json::Member& member : json::members_of(request.body))
-    if (std::ranges::find(cron->unknown, member.name) != cron->unknown.end())
-      throw invalid_request("a cron has no member `" + member.name + "`", member.name);
-  check_members(desk, shell::Document::kCron, cron->unknown);
-  return cron;
-}
-
 Reply create(Desk& desk, const Request& request) {
-  auto cron = must(parse_cron(request.body, desk.now_ms()));
-  return set(desk, request, with_no_stranger(desk, request, std::move(cron)));
+  return set(desk, request, must(parse_cron(request.body, desk.now_ms())));
 }
 
 Reply get(Desk& desk, const Request& request) {
@@ -106,8 +94,7 @@ Reply change(Desk& desk, const Request& request) {
     must(desk.admin.enable_cron(cron.name, *enabled));
     return get(desk, request);
   }
-  auto changed = must(parse_cron_changes(cron, request.body, desk.now_ms()));
-  return set(desk, request, with_no_stranger(desk, request, std::move(changed)));
+  return set(desk, request, must(parse_cron_changes(cron, request.body, desk.now_ms())));
 }
 
 Reply remove(Desk& desk, const Request& request) {

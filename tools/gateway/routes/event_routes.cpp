@@ -53,8 +53,9 @@ EventFilter wanted(const Request& request) {
 
 Reply list(Desk& desk, const Request& request) {
   const bool by_page = Page::is_asked(request);
-  const Page page = Page::of(request);
-  const std::size_t limit = by_page ? page.per_page : number_asked(request, "limit", 100, 1, 1000);
+  constexpr std::size_t kMost = 1000;
+  const Page page = by_page ? Page::of(request, Page().per_page, kMost) : Page();
+  const std::size_t limit = by_page ? page.per_page : number_asked(request, "limit", 100, 1, kMost);
   std::string after;
   for (const char* name : {"after", "cursor"})
     if (const std::string* given = request.asked(name)) after = *given;

@@ -57,16 +57,18 @@ bool Page::is_asked(const Request& request) {
   return request.asked("page") != nullptr || request.asked("per_page") != nullptr;
 }
 
-Page Page::of(const Request& request) {
+Page Page::of(const Request& request, std::size_t otherwise, std::size_t most) {
+  const std::size_t limit = number_asked(request, "limit", otherwise, 1, most);
   return {number_asked(request, "page", 1, 1, 1'000'000),
-          number_asked(request, "per_page", 20, 1, 100)};
+          number_asked(request, "per_page", limit, 1, 100)};
 }
 
-std::string Page::text(std::size_t total) const {
+std::string Page::text(std::size_t total, bool has_more) const {
   return object([&](json::ObjectWriter& writer) {
     writer.number("total", static_cast<std::int64_t>(total));
     writer.number("page", static_cast<std::int64_t>(page));
     writer.number("per_page", static_cast<std::int64_t>(per_page));
+    writer.boolean("has_more", has_more);
   });
 }
 
@@ -111,7 +113,7 @@ Slice Slice::without_cursor(const Request& request, std::size_t limit, std::size
     throw invalid_request("a list has either a page, or a cursor or an offset", "page");
   if (has_place) limit = number_asked(request, "per_page", limit, 1, most);
   if (!has_place && Page::is_asked(request)) {
-    const Page page = Page::of(request);
+    const Page page = Page::of(request, Page().per_page, most);
     return {.limit = page.per_page, .offset = page.begin(), .by_page = true};
   }
   return {number_asked(request, "limit", limit, 1, most),

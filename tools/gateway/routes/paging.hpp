@@ -62,10 +62,12 @@ State state_named(const std::string& name);
 JobOrder order_asked(const Request& request);
 bool falls_asked(const Request& request);
 
-/// ?page and ?per_page of the admin endpoints.
+/// ?page and ?per_page of the admin endpoints; ?limit says what ?per_page does not. Source:
+/// ojs-http-binding 17.1.
 struct Page {
   std::size_t page = 1, per_page = 20;
-  static Page of(const Request& request);
+  /// `otherwise`: as long is a page when neither says it; `most`: that ?limit may say.
+  static Page of(const Request& request, std::size_t otherwise = 20, std::size_t most = 100);
   static bool is_asked(const Request& request);
   std::size_t begin() const { return (page - 1) * per_page; }
 
@@ -73,15 +75,15 @@ struct Page {
   template <class Items, class Print>
   std::string list(const Items& items, Print print, const Names& names = {"items"}) const {
     return "{" + named(names, some_texts(items, begin(), per_page, print)) +
-           ",\"pagination\":" + text(items.size()) + "}";
+           ",\"pagination\":" + text(items.size(), begin() + per_page < items.size()) + "}";
   }
   /// The same of a page of jobs that the segment has picked.
   template <class Print>
   std::string list(const JobPage& jobs, Print print) const {
     return "{\"items\":[" + joined_texts(jobs.jobs, print) +
-           "],\"pagination\":" + text(jobs.total) + "}";
+           "],\"pagination\":" + text(jobs.total, jobs.more) + "}";
   }
-  std::string text(std::size_t total) const;
+  std::string text(std::size_t total, bool has_more) const;
 };
 
 /// ?limit, ?offset and ?cursor of the other endpoints, or ?page and ?per_page; a cursor is the

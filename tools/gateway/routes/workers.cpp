@@ -357,10 +357,12 @@ std::string_view directive_for(Desk& desk, const WorkerReport& report) {
   throw worker_fault(known.error());
 }
 
-/// The state that a worker is to be in: at least as far on its way out as it says of itself.
+/// The state that a worker is to be in: at least as far on its way out as it says of itself. One
+/// that drains its jobs takes no more. Source: ojs-worker-protocol 2.1.
 std::string_view state_for(std::string_view told, const WorkerReport& report) {
+  if (report.state == "terminate") return "terminate";
   const bool goes = report.state && *report.state != "running";
-  return told == "running" && goes ? std::string_view(*report.state) : told;
+  return told == "running" && goes ? "quiet" : told;
 }
 
 Reply heartbeat(Desk& desk, const Request& request) {
