@@ -13,7 +13,7 @@ TEST(SlotPool, no_job_sees_its_fence_fall_at_the_end_of_the_tags) {
   QuietSegment s;
   for (std::uint32_t slot = 0; slot < s.store().slots(); ++slot)
     s.store().job(slot).control.store(
-        engine::Control(engine::kSlotFree, 0, 0, shm::kTagMask - 7).word, shm::Point::kNone);
+        engine::Control(engine::kSlotFree, 0, 0, shm::kTagMask - 63).word, shm::Point::kNone);
   JobSpec spec = spec_of();
   spec.retry.jitter = false;
   const std::string id = s.put(spec);
