@@ -99,7 +99,7 @@ class Actor::Entry {
     mine_.enqueued.set_ordered(mine_.enqueued.get() + 1, Point::kCounterMoved);
     state_ = birth_state(spec_.pending, spec_.scheduled_at, now_);
     if (!kPlain && actor_.limiting() && state_ == JobState::kAvailable) {
-      lot_ = actor_.lot_at_birth(spec_);
+      lot_ = actor_.lot_at_birth(spec_, actor_.store_.rings_of(spec_.queue, part_));
       job.limits.set(with_second(spec_.limit, lot_));
     }
     const bool in_line = lot_ == kNoIndex;

@@ -160,9 +160,24 @@ std::uint32_t LimitGate::ensure_lot(std::uint32_t at, std::uint32_t q) {
   return kNoIndex;
 }
 
-/// Where a new job stands: in the lot of a key, when other jobs of it wait there already. kNoIndex:
-/// in its queue.
-std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
+namespace {
+/// A look that moves nothing.
+bool seems_empty(const shm::Segment& segment, std::uint32_t ring) {
+  if (ring == kNoIndex) return true;
+  const shm::RingEnds& ends = segment.ring(ring);
+  const shm::Place head(ends.head.load());
+  return head.cell() < shm::kCellsPerChunk
+             ? shm::is_empty(segment.chunk(head.chunk()).cell[head.cell()].load())
+             : ends.tail.load() == head.word;
+}
+}  // namespace
+
+/// Where a new job stands: in the lot of a key, when other jobs of it wait there already and none
+/// of its level is before it in its line, for from a lot jobs go to the front of their level.
+/// kNoIndex: in that line.
+std::uint32_t LimitGate::lot_at_birth(const NewJob& spec, const shm::RingSet& line) const {
+  for (const unsigned number : {front_ring(spec.rank), normal_ring(spec.rank)})
+    if (!seems_empty(segment_, shm::Rings::find(line, number))) return kNoIndex;
   const bool tenants = (store_.header().limiting.load() & kLimitsTenants) != 0 && spec.tenant != 0;
   for (const std::uint32_t key :
        {spec.limit - 1U, tenants ? find_tenant_limit(store_, spec.tenant) : kNoIndex}) {
@@ -178,7 +193,9 @@ std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
 /// After a job was born into a lot: as after parking.
 [[gnu::noinline]] void LimitGate::follow_birth(std::uint32_t lot) {
   std::uint64_t at = 0;
-  if (may_begin(store_, store_.limit_keys[store_.lots[lot].key()], store_.now_ms(), &at))
+  LimitKey& key = store_.limit_keys[store_.lots[lot].key()];
+  key.exceeded.fetch_add(1, Point::kCounterMoved);
+  if (may_begin(store_, key, store_.now_ms(), &at))
     unpark(lot);
   else if (at != 0)
     bell_.ring_supervisor_for(at);
@@ -186,7 +203,7 @@ std::uint32_t LimitGate::lot_at_birth(const NewJob& spec) const {
 
 /// The ring of a lot whose head has risen the most, where the lot's queue ages; kNoIndex: there is
 /// none. Of equal ones the job that has waited longer.
-unsigned LimitGate::risen_in(ParkingLot& lot, const Aging& aging) {
+unsigned LimitGate::risen_in(ParkingLot& lot, const Aging& aging, std::uint32_t& left) {
   const QueueRecord& queue = store_.queue(lot.queue());
   const std::uint64_t now = store_.now_ms();
   const bool sharded = (queue.flags.load() & kSharded) != 0;
@@ -198,7 +215,15 @@ unsigned LimitGate::risen_in(ParkingLot& lot, const Aging& aging) {
       const unsigned number = i * 32 + static_cast<unsigned>(std::countr_zero(bits));
       const std::uint32_t ring = shm::Rings::find(lot.rings, number);
       if (ring == kNoIndex) continue;
-      const shm::Peeked head = rings_.peek(ring);
+      shm::Peeked head = rings_.peek(ring);
+      const auto is_dead = [&] {
+        const shm::Hint hint = head.hint();
+        return hint.index() < store_.slots() && !hint.hint_first() &&
+               store_.job(hint.index()).control.load() !=
+                   Control(kSlotAvailable, number, 0, hint.tag()).word;
+      };
+      for (; left > 0 && !head.empty() && is_dead(); --left, head = rings_.peek(ring))
+        shm::Rings::retire(head);
       if (head.empty() || head.hint().index() >= store_.slots()) continue;
       const JobRecord& job = store_.job(head.hint().index());
       const std::uint64_t since = job.available_at.get();
@@ -216,7 +241,7 @@ bool LimitGate::unpark(std::uint32_t lot_number) {
   if (lot.queue() >= store_.max_queues()) return false;
   std::uint32_t left = rings_.longest_search();
   if (const Aging aging = store_.aging(store_.queue(lot.queue())); aging.enabled()) [[unlikely]]
-    if (const unsigned number = risen_in(lot, aging); number != kNoIndex) {
+    if (const unsigned number = risen_in(lot, aging, left); number != kNoIndex) {
       const std::uint32_t ring = shm::Rings::find(lot.rings, number);
       for (shm::Peeked head = rings_.peek(ring); !head.empty() && left > 0;
            head = rings_.peek(ring), --left)

@@ -32,7 +32,7 @@ class LimitGate : protected Changer {
 
   // ---- of an enqueue
   LaneWord& limits_held() { return self_.counters[kLimitsHeld]; }  ///< of LimitsHold
-  std::uint32_t lot_at_birth(const NewJob& spec) const;
+  std::uint32_t lot_at_birth(const NewJob& spec, const shm::RingSet& line) const;
   void follow_birth(std::uint32_t lot);
 
   // ---- of an end, or when there is room for another reason
@@ -55,7 +55,7 @@ class LimitGate : protected Changer {
   void drop_limited(std::uint32_t key, std::uint32_t slot, JobRecord& job, Control claimed,
                     std::uint64_t now);
   std::uint32_t ensure_lot(std::uint32_t key, std::uint32_t q);
-  unsigned risen_in(ParkingLot& lot, const Aging& aging);
+  unsigned risen_in(ParkingLot& lot, const Aging& aging, std::uint32_t& left);
   bool unpark(std::uint32_t lot);
   bool unpark_head(const ParkingLot& lot, std::uint32_t ring, unsigned number,
                    const shm::Peeked& head);

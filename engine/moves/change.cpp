@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/limits/limits.hpp"
 #include "engine/moves/changer.hpp"
 #include "engine/tables/job_look.hpp"
+#include "engine/tables/queue_flags.hpp"
 #include "engine/workflows/workflow_look.hpp"
 #include "shm/parking.hpp"
 
@@ -100,10 +102,23 @@ Outcome Changer::reprioritize(JobId id, std::uint8_t rank, std::uint8_t& previou
     mine.reprioritized.set_ordered(mine.reprioritized.get() + 1, Point::kCounterMoved);
     if (tellings_.on()) [[unlikely]]
       tellings_.moved(id, q, before, after);
-    if (available) bell_.wake_one(queue);
+    if (available) follow_rerank(slot, job, queue, index, after);
     return Outcome::kOk;
   }
   return Outcome::kBusy;
+}
+
+/// The best of a lot may be another now, and so may the best of a tenant. Both may find that the
+/// slot has gone on.
+[[gnu::noinline]] void Changer::follow_rerank(std::uint32_t slot, JobRecord& job,
+                                              QueueRecord& queue, std::uint32_t ring,
+                                              Control available) {
+  const std::uint64_t flags = queue.flags.load();
+  if (store_.parked(job))
+    let_begin(limits_of(store_, slot, job, false), store_.number_of(queue));
+  else if ((flags & kAcross) != 0)  // a second hint, where its tenant's turn finds it
+    (void)stand_in_line(flags, store_.rings_of(job), ring, slot, available);
+  bell_.wake_one(queue);
 }
 
 Outcome Changer::activate(JobId id, Activation what, JobState& found) {

@@ -53,6 +53,8 @@ class Changer : protected Holder {
   WaitMeter waits_;
 
  private:
+  void follow_rerank(std::uint32_t slot, JobRecord& job, QueueRecord& queue, std::uint32_t ring,
+                     Control available);
   void append_error(std::uint32_t slot, JobRecord& job, const ErrorEntry& error);
   void close_limit(const JobRecord& job, Control held, std::uint64_t until);
   Outcome seize(Event event, JobId id, std::uint32_t& slot, Control& held, JobState& found);

@@ -76,13 +76,15 @@ class Mover : protected Places {
   Recorder recorder_;
   Tellings tellings_;
 
+  /// A door to what limits do when a job of these keys has moved.
+  virtual void let_begin(const LimitList& keys, std::uint32_t queue) = 0;
+
  private:
   void tell(const Move& move, const JobRecord& job, Control to, std::uint64_t now,
             std::uint32_t key);
 
   // ---- doors to what options do when a job moves
   virtual LimitList give_limits(std::uint32_t slot, JobRecord& job, bool held) = 0;
-  virtual void let_begin(const LimitList& keys, std::uint32_t queue) = 0;
   virtual void room_made(QueueRecord& queue, std::uint32_t q) = 0;
   virtual void mark_member(const Membership& member, bool failed, std::uint64_t ran_ms) = 0;
   virtual void advance_workflow(const Membership& member) = 0;

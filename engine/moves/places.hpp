@@ -24,11 +24,10 @@ class Places : protected TenantAccounts {
   ~Places() = default;
 
   /// Puts an available job where fetches find it: into its tenant's flow if its queue is fair, else
-  /// into its ring.
+  /// into its ring. A job that goes to the front stands in its ring.
   OJS_SHM_INLINE bool stand_in_line(std::uint64_t flags, shm::RingSet& rings, std::uint32_t ring,
                                     std::uint32_t slot, Control available) {
-    if ((flags & kFair) != 0 && available.ring() % 2 == 1 &&
-        join_flow(rings, ring, slot, available)) [[unlikely]]
+    if ((flags & kFair) != 0 && join_flow(rings, ring, slot, available)) [[unlikely]]
       return true;
     return push_hint(rings, ring, slot, available);
   }

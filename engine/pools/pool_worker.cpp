@@ -149,11 +149,18 @@ Outcome PoolWorker::choose(PoolTour& tour, std::uint32_t& queue) {
     if (choice.place == PoolPolicy::kNobody) return Outcome::kEmpty;
     const std::uint64_t next = PoolTurn(version, choice.done, choice.next).word;
     if (next != word && !record.turn.cas_once(word, next, Point::kPoolTurnTaken)) continue;
+    if (word != tour.turn_now) tour.turn_before = word;
+    tour.turn_now = next;
     tour.place = choice.place;
     queue = view_.queues[choice.place];
     return Outcome::kOk;
   }
   return Outcome::kEmpty;
+}
+
+void PoolWorker::give_turns_back(const PoolTour& tour) {
+  if (tour.turn_now == tour.turn_before) return;
+  store_.pools[pool_ - 1].turn.cas_once(tour.turn_now, tour.turn_before, Point::kPoolTurnTaken);
 }
 
 void PoolWorker::count_served(const PoolTour& tour) {

@@ -17,7 +17,8 @@ struct PoolTour {
   std::uint64_t setup = 0;  ///< the pool's, under which they were tried
   std::bitset<kPoolQueues> tried;
   unsigned looks = 0;
-  unsigned place = 0;  ///< of the last one
+  unsigned place = 0;                           ///< of the last one
+  std::uint64_t turn_before = 0, turn_now = 0;  ///< the pool's, around the turns that it has taken
 };
 
 /// A lane as a worker: for whom it takes jobs, at which queue of its pool it looks next, and under
@@ -42,6 +43,8 @@ class PoolWorker {
   // ---- whose turn it is
   /// The queue at which the fetch looks next; kEmpty: none has a job; kNotFound: the pool is gone.
   Outcome choose(PoolTour& tour, std::uint32_t& queue);
+  /// Nothing was found for which turns are to be spent, unless others have moved on meanwhile.
+  void give_turns_back(const PoolTour& tour);
   /// The chosen queue had a job: counts it for monitors, and for the choice of the next queue.
   void count_served(const PoolTour& tour);
   /// It had none. Whether that has been so often enough to ask if the queue is quiet.

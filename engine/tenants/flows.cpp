@@ -40,6 +40,12 @@ bool Flows::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   if (store_.parked(job)) return false;  // lots have an order of their own
   const std::uint32_t q = job.queue.get();
   const std::uint64_t tenant = job.tenant.get();
+  const bool across = (store_.queue(q).flags.load() & kAcross) != 0;
+  if (available.ring() % 2 == 0) {  // what was given back stands before all flows of its level
+    if (!across || !push_hint(rings, ring, slot, available)) return false;
+    TenantLine{rings_, store_}.list(q, tenant);
+    return true;
+  }
   const std::uint64_t key =
       mix_key(place_of_flows(q, job.flags().part(), available.ring()), tenant);
   // One that is there already may have gone on, and what was read be of the slot's next job.
@@ -55,7 +61,7 @@ bool Flows::join_flow(shm::RingSet& rings, std::uint32_t ring, std::uint32_t slo
   if ((!push() && !relieved(push)) ||
       !FlowLine{store_, rings_, ring, &rings, available.ring()}.list(flow, key))
     return false;
-  if ((store_.queue(q).flags.load() & kAcross) != 0) [[unlikely]]
+  if (across) [[unlikely]]
     TenantLine{rings_, store_}.list(q, tenant);
   return true;
 }

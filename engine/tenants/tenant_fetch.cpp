@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "engine/limits/limits.hpp"
 #include "engine/tables/patience.hpp"
 
 namespace ojs_shm::engine {
@@ -23,20 +24,30 @@ bool TenantFetch::Found::goes_before(const Found& other) const {
          std::tie(other.standing, other.since, other.ring, other.id);
 }
 
-/// The best available jobs of the tenant, as they were found. What a limit holds back stands in no
-/// line.
+/// Whether a limit of the job, its queue's among them, has no room: claimed, it would lose its
+/// place.
+bool TenantFetch::held_back(std::uint32_t slot, std::uint64_t now) const {
+  const LimitList keys = limits_of(store_, slot, store_.job(slot), false);
+  return !std::all_of(keys.key.begin(), keys.key.begin() + keys.count, [&](std::uint32_t key) {
+    return may_begin(store_, store_.limit_keys[key], now);
+  });
+}
+
+/// The best available jobs of the tenant that may begin, as they were found. What a limit holds
+/// back stands in no line.
 TenantFetch::Line TenantFetch::look(std::uint32_t q) const {
   const QueueRecord& queue = store_.queue(q);
   const Aging aging = store_.aging(queue);
   const bool sharded = (queue.flags.load() & kSharded) != 0;
   const std::uint64_t now = store_.now_ms();
+  const bool limiting = store_.header().limiting.load() != 0;
   const auto before = [](const Found& a, const Found& b) { return a.goes_before(b); };
   Line line{.jobs = {}, .was_whole = true};
   for (std::uint32_t i = 0; i < store_.slots(); ++i) {
     const JobRecord& job = store_.job(i);
     const Control control(job.control.load());
     if (control.state() != kSlotAvailable || job.queue.get() != q || job.tenant.get() != tenant_ ||
-        store_.parked(job))
+        store_.parked(job) || (limiting && held_back(i, now)))
       continue;
     const std::uint64_t since = job.available_at.get();
     const std::uint8_t rate = Store::age_rate(queue, sharded ? 0 : job.flags().part(), aging);

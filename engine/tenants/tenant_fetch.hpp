@@ -11,7 +11,8 @@ namespace ojs_shm::engine {
 /// Fetches the best jobs of one tenant, whatever stands before them. It looks at every slot, some
 /// nanoseconds each, so it is for clients that may see one tenant alone; one look at a queue is for
 /// as many jobs as are asked for. The order is that of an ordinary fetch, but that weights of
-/// levels do not count: best level first, ageing where the queue ages, then by time. Turns of
+/// levels do not count: best level first, ageing where the queue ages, then by time, of one
+/// millisecond by id. Turns of
 /// tenants neither count nor move.
 class TenantFetch {
  public:
@@ -35,6 +36,7 @@ class TenantFetch {
     bool was_whole = false;        ///< the look found no more than these
   };
   Line look(std::uint32_t queue) const;
+  bool held_back(std::uint32_t slot, std::uint64_t now) const;
 
   Actor& actor_;
   Store& store_;

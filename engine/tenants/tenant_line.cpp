@@ -33,6 +33,13 @@ void TenantLine::gather(std::uint32_t q) {
     const JobRecord& job = store.job(first.hint().index());
     if (job.queue.get() == q) list(q, job.tenant.get());
   });
+  for (const QueuePart& part : all_parts(store))
+    for (unsigned number = 0; part.queue == q && number < shm::kRingsPerSet; number += 2) {
+      const std::uint32_t ring = shm::Rings::find(*part.rings, number);
+      const shm::Peeked first = ring == kNoIndex ? shm::Peeked() : rings.peek(ring);
+      if (ring != kNoIndex && !first.empty() && first.hint().index() < store.slots())
+        list(q, store.job(first.hint().index()).tenant.get());
+    }
 }
 
 }  // namespace ojs_shm::engine

@@ -17,7 +17,7 @@ struct TenantLine {
   FlowLine of(const QueueRecord& queue) const;
   /// After a job of the tenant has come into a flow.
   void list(std::uint32_t queue, std::uint64_t tenant);
-  /// Puts every tenant that has jobs in flows in line.
+  /// Puts every tenant that has jobs in flows, or one at the head of a front, in line.
   void gather(std::uint32_t queue);
 };
 

@@ -166,6 +166,7 @@ bool Proxy::Impl::take_of_tenant(engine::TenantFetch& fetch, engine::PoolWorker&
     if (from(queue)) return worker.count_served(tour), true;
     (void)worker.passed(tour);
   }
+  worker.give_turns_back(tour);  // other tenants may have jobs
   return false;
 }
 

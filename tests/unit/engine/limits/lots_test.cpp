@@ -73,6 +73,53 @@ TEST_F(Limits, a_held_back_job_is_cancelled_without_leaving_the_backlog_of_a_poo
   EXPECT_EQ(s.store().backlogs[queue].load(), 0U);
 }
 
+TEST_F(Limits, PRI_T03_a_job_of_a_key_that_is_held_back_passes_none_of_its_level) {
+  ASSERT_NE(put("k", 1), "");
+  ASSERT_NE(hold(), "");
+  const std::string parked = put("k", 1);
+  EXPECT_EQ(hold(), "");
+  const std::string first = s.put(2), second = s.put(2), late = put("k", 1);
+  ack(0);
+  EXPECT_EQ(s.drain(), (std::vector{parked, first, second, late}));
+}
+
+TEST_F(Limits, a_job_that_is_born_into_a_lot_counts_as_held_back) {
+  put("k", 1);
+  hold();
+  put("k", 1);
+  for (int look = 0; look < 100; ++look) EXPECT_EQ(s.take(), "");  // its line is closed
+  put("k", 1);
+  EXPECT_EQ(limit("k").exceeded_total, 2U);
+}
+
+TEST_F(Limits, PRI_T21_a_job_of_a_lot_that_becomes_the_best_is_let_go_first) {
+  put("k", 1, 5);
+  hold();
+  put("k", 1, 5);
+  const std::string raised = put("k", 1, 5);
+  EXPECT_EQ(hold(), "");
+  ack(0);
+  ASSERT_TRUE(s.producer.reprioritize(raised, 0).ok());
+  EXPECT_EQ(hold(), raised);
+}
+
+TEST_F(Limits, a_dead_hint_decides_for_no_level_of_an_ageing_lot) {
+  AgingSettings aging;
+  aging.preset = "ojs";
+  aging.interval_ms = kMinute;
+  ASSERT_TRUE(s.admin.set_queue("default", {.aging = aging}).ok());
+  put("k", 1);
+  hold();
+  const std::string low = put("k", 1, 4), gone = put("k", 1, 3);
+  EXPECT_EQ(hold(), "");
+  ASSERT_TRUE(s.producer.cancel(gone).ok());
+  s.move_clock(5 * kMinute);
+  put("k", 1, 3);
+  EXPECT_EQ(hold(), "");
+  ack(0);
+  EXPECT_EQ(hold(), low);
+}
+
 TEST_F(Limits, a_retry_asks_its_limit_again) {
   put("k", 1);
   hold();

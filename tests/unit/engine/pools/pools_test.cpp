@@ -233,5 +233,23 @@ TEST(Pools, whose_new_settings_are_refused_keep_their_limit) {
   EXPECT_EQ(engine::find_limit(s.store(), "pool:third"), engine::kNoIndex);
 }
 
+TEST(Pools, FS_T11_a_fetch_for_a_tenant_that_has_no_job_spends_no_turn) {
+  QuietSegment s;
+  PoolSettings settings = pool_of({"a", "b"}, PoolStrategy::kWeighted);
+  settings.weights = {{"a", 5}, {"b", 1}};
+  ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
+  fill(s, {"a", "b"}, 20);
+  Proxy proxy = Proxy::attach(s.segment).value();
+  FetchRequest of_nobody;
+  of_nobody.pool = "p";
+  of_nobody.tenant = "nobody";
+  Names got;
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_TRUE(proxy.fetch(of_nobody)->empty());
+    got.push_back(next(s));
+  }
+  EXPECT_EQ(shares(got), (std::map<std::string, int>{{"a", 10}, {"b", 2}}));
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

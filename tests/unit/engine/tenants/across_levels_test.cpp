@@ -131,6 +131,26 @@ TEST_F(Across, a_job_that_was_given_back_or_got_another_priority_is_found) {
   EXPECT_EQ(s.findings(), "");
 }
 
+TEST_F(Across, SUM_11_a_job_that_went_to_the_front_has_its_tenants_turn) {
+  share();
+  const std::string id = put("b", 5);
+  ASSERT_TRUE(s.worker.try_fetch(s.job));
+  ASSERT_TRUE(s.worker.requeue(s.job).ok());
+  put("a", 0, 20);
+  const Names got = next(4);
+  EXPECT_EQ(std::ranges::count(got, "b5"), 1);
+}
+
+TEST_F(Across, SUM_11_a_job_that_came_behind_anothers_flow_has_its_tenants_turn) {
+  share();
+  put("a", 5);
+  const std::string id = put("b", 6);
+  ASSERT_TRUE(s.producer.reprioritize(id, 5).ok());
+  put("a", 0, 20);
+  const Names got = next(4);
+  EXPECT_EQ(std::ranges::count(got, "b5"), 1);
+}
+
 TEST_F(Across, ages_within_each_tenant) {
   QueueSettings settings = across();
   settings.aging = AgingSettings{.enabled = true, .interval_ms = 1'000, .rate = 1};

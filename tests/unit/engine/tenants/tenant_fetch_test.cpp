@@ -67,6 +67,21 @@ TEST_F(TenantFetches, one_that_loses_all_that_it_saw_looks_again) {
   EXPECT_EQ(next_by(fetch), late);
 }
 
+TEST_F(TenantFetches, PRI_T03_what_a_limit_holds_back_keeps_its_place) {
+  for (const std::string_view limited : {"queue:default", "tenant:b"}) {
+    RateLimit one;
+    one.concurrency = 1;
+    ASSERT_TRUE(s.admin.set_limit(limited, one).ok());
+    put_for("b", 2);
+    ASSERT_TRUE(s.worker.try_fetch(s.job).ok());
+    const std::string older = put_for("a", 2), own = put_for("b", 2);
+    EXPECT_EQ(next_of("b"), "");
+    ASSERT_TRUE(s.worker.ack(s.job).ok());
+    EXPECT_EQ(s.drain(), (std::vector{older, own}));
+    ASSERT_TRUE(s.admin.clear_limit(limited).ok());
+  }
+}
+
 TEST_F(TenantFetches, a_paused_queue_gives_nothing) {
   const std::string id = put_for("a", 0);
   actor.set_paused(actor.ensure_queue("default"), true);
