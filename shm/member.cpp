@@ -57,15 +57,34 @@ Seen look_at(pid_t pid) {
 
 LockFile& LockFile::operator=(LockFile&& other) noexcept {
   close();
-  fd_ = other.fd_;
-  other.fd_ = -1;
+  fd_ = std::exchange(other.fd_, -1);
+  error_ = other.error_;
+  device_ = other.device_;
+  inode_ = other.inode_;
   return *this;
 }
 
+bool LockFile::intact() const {
+  struct stat now {};
+  return fd_ >= 0 && ::fstat(fd_, &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
+}
+
 void LockFile::close() {
-  if (fd_ >= 0) ::close(fd_);
+  if (intact()) ::close(fd_);
   fd_ = -1;
 }
+
+namespace {
+
+/// Who may write the segment may lock.
+void copy_access(int file, const std::string& segment_path) {
+  struct stat segment {};
+  if (::stat(segment_path.c_str(), &segment) != 0) return;
+  if (::fchown(file, static_cast<uid_t>(-1), segment.st_gid) == 0)
+    ::fchmod(file, segment.st_mode & 07777);
+}
+
+}  // namespace
 
 std::string LockFile::open(const std::string& segment_path, bool writable, unsigned mode,
                            const std::string& group) {
@@ -81,10 +100,13 @@ std::string LockFile::open(const std::string& segment_path, bool writable, unsig
             ::unlink(path.c_str());  // made a moment ago, for nothing
             return path + ": cannot change its group to '" + group + "'";
           }
-      if (mode != 0) ::fchmod(fd_, mode);
+      if (mode == 0) copy_access(fd_, segment_path);
     }
   }
   error_ = fd_ >= 0 ? 0 : errno;
+  if (fd_ >= 0 && mode != 0) ::fchmod(fd_, mode);  // also one that a maker left who was killed
+  if (struct stat made{}; fd_ >= 0 && ::fstat(fd_, &made) == 0)
+    device_ = made.st_dev, inode_ = made.st_ino;
   return fd_ >= 0 ? std::string() : path + ": " + std::generic_category().message(error_);
 }
 

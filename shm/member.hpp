@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "shm/segment.hpp"
 
@@ -21,7 +22,7 @@ constexpr std::uint32_t kProcessByte = 16;
 class LockFile {
  public:
   LockFile() = default;
-  LockFile(LockFile&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  LockFile(LockFile&& other) noexcept { *this = std::move(other); }
   LockFile& operator=(LockFile&& other) noexcept;
   ~LockFile() { close(); }
 
@@ -33,12 +34,16 @@ class LockFile {
   void unlock(std::uint32_t byte) const;
   /// Whether another process holds the byte.
   bool held(std::uint32_t byte) const;
+  /// Whether the descriptor is still that of the lock file: a process may close all that it finds,
+  /// and open others in their place.
+  bool intact() const;
   void close();
   int descriptor() const { return fd_; }
   int error() const { return error_; }
 
  private:
   int fd_ = -1, error_ = 0;
+  std::uint64_t device_ = 0, inode_ = 0;
 };
 
 /// The pid namespace of this process, as a number.

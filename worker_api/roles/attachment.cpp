@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "engine/observing/census.hpp"
@@ -143,7 +145,8 @@ Attachment::~Attachment() {
   }
   if (forked()) {  // the keeper and the record are the parent's
     abandon(keeper_);
-    if (stop_fd_ >= 0) ::close(stop_fd_);
+    // With the lock that one may be lost, too, and be another by now.
+    if (stop_fd_ >= 0 && locks_.descriptor() < 0) ::close(stop_fd_);
     return;
   }
   stopping_.set();
@@ -158,6 +161,8 @@ Attachment::~Attachment() {
   }
   if (stop_fd_ >= 0) ::close(stop_fd_);
 }
+
+void Attachment::mark_lost() { forked_.set(); }
 
 void Attachment::mark_forked() {
   forked_.set();
@@ -179,21 +184,37 @@ Status Attachment::check_lock_file() const {
   return {};
 }
 
+/// One whose byte is held by another: it joins just now, or lets nobody in while it looks whether
+/// the segment may go.
+bool Attachment::has_free_record() const {
+  for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i)
+    if (segment_.process(i).live.load() == 0) return true;
+  return false;
+}
+
 Status Attachment::join(Role role) {
+  constexpr unsigned kLooksAtRemover = 5000;
   if (role != Role::kObserver)
     if (Status checked = check_lock_file(); !checked) return checked;
-  const std::string problem = locks_.open(segment_.path(), role != Role::kObserver, 0, {});
+  watch_forks();
+  std::string problem;
+  {
+    const std::lock_guard lock(registry().mutex);  // no fork comes between
+    problem = locks_.open(segment_.path(), role != Role::kObserver, 0, {});
+    if (role != Role::kObserver) registry().all.push_back(this);
+  }
   if (role == Role::kObserver) return {};
   if (!problem.empty()) return no_locks(locks_, name_, problem, false);
   process_ = shm::join(segment_, locks_);
   Deaths deaths;
   if (process_ == shm::kNoIndex && repair(deaths)) process_ = shm::join(segment_, locks_);
-  if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);
-  watch_forks();
-  {
-    const std::lock_guard lock(registry().mutex);
-    registry().all.push_back(this);
+  for (unsigned look = 0; process_ == shm::kNoIndex && has_free_record(); ++look) {
+    if (look == kLooksAtRemover || !segment_.named()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    process_ = shm::join(segment_, locks_);
   }
+  if (!segment_.named()) return no_segment(name_);
+  if (process_ == shm::kNoIndex) return exhausted(store_, Pool::kProcesses);
   ring_doorbell();  // the supervisor wants to watch us
   if (!deaths.pids.empty()) tell(deaths);
   return role == Role::kMember ? start_keeper() : Status();

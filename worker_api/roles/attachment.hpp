@@ -61,7 +61,8 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   bool read_only() const { return role_ == Role::kObserver || post_mortem(); }
   /// A copy of a segment's file: no process lives in it, and its time is that of its last trace.
   bool post_mortem() const { return role_ == Role::kExaminer; }
-  /// True in the child of a fork: everything here belongs to the parent.
+  /// True in the child of a fork: everything here belongs to the parent. Also where the lock is
+  /// lost.
   bool forked() const noexcept { return forked_.get(); }
 
   /// A lane for a handle, or, for service, also one of those that no handle gets. Errors:
@@ -86,9 +87,13 @@ class Attachment : public std::enable_shared_from_this<Attachment> {
   void ring_doorbell();
 
   void mark_forked();
+  /// This process has closed its lock, so that others hold it for dead: nothing here is its own any
+  /// more.
+  void mark_lost();
 
  private:
   Status check_lock_file() const;
+  bool has_free_record() const;
   Status join(Role role);
   Status start_keeper();
   void keep();

@@ -113,9 +113,13 @@ std::string Broker::kept_options(const SegmentOptions& options) const {
 Result<Broker> Broker::start(const SegmentName& name, const SegmentOptions& options) {
   auto impl = std::make_unique<Impl>();
   auto opened = Attachment::create(name, options, Attachment::Role::kBroker);
-  if (!opened && opened.code() == Code::kInUse) {
+  // One that is there may be removed just now.
+  for (int look = 0; look < 3 && !opened && opened.code() == Code::kInUse; ++look) {
     opened = Attachment::open(name, Attachment::Role::kBroker);
-    impl->resumed = true;
+    impl->resumed = opened.ok();
+    if (opened || opened.error().subject != "segment" || opened.code() != Code::kCannotAttach)
+      break;
+    opened = Attachment::create(name, options, Attachment::Role::kBroker);
   }
   if (!opened) return opened.error();
   std::shared_ptr<Attachment> attachment = std::move(opened).value();
@@ -151,12 +155,13 @@ Status Broker::run(const std::function<void(std::string_view)>& log) {
   const auto stop = [this] { return impl_->stopping.get(); };
   // A member may be standing in for us; it leaves the seat when it sees that a broker lives.
   attachment.ring_doorbell();
-  while (!stop() && !attachment.locks().try_lock(shm::kSupervisorSeat)) {
+  bool seated = false;
+  while (!stop() && !(seated = attachment.locks().try_lock(shm::kSupervisorSeat))) {
     const timespec moment{0, 2'000'000};
     ::nanosleep(&moment, nullptr);
     attachment.ring_doorbell();
   }
-  if (stop()) return {};
+  if (!seated) return {};
   attachment.supervise(stop, log);
   attachment.locks().unlock(shm::kSupervisorSeat);
   return {};

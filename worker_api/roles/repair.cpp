@@ -36,6 +36,7 @@ std::uint32_t Attachment::repair_the_dead(Deaths* deaths) {
 /// many.
 bool Attachment::repair(Deaths& deaths) {
   if (forked() || read_only()) return false;
+  if (!locks_.intact()) return mark_lost(), false;
   const std::lock_guard lock(repair_);  // when our keeper is at it, the caller finds its work done
   std::vector<std::uint32_t> dead, lanes;
   for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i) {

@@ -63,6 +63,25 @@ Status remove_files(const std::string& path) {
       .about("segment");
 }
 
+/// While it stands no process attaches to the segment.
+class Closure {
+ public:
+  explicit Closure(internal::Attachment& attachment) {
+    const std::string& path = attachment.segment().path();
+    // Who may not lock may not remove, mostly; and no lock file is made to be removed.
+    if (::access(shm::LockFile::path_of(path).c_str(), R_OK | W_OK) != 0 ||
+        !locks_.open(path, true, 0, {}).empty())
+      return;
+    for (std::uint32_t i = 0; i < attachment.segment().geometry().processes; ++i)
+      if (i != attachment.process() && !locks_.try_lock(shm::kProcessByte + i)) in_use_ = true;
+  }
+  bool in_use() const { return in_use_; }
+
+ private:
+  shm::LockFile locks_;
+  bool in_use_ = false;
+};
+
 /// What would be lost with a segment.
 struct Remains {
   std::uint64_t unfinished = 0, dead_letters = 0, crons = 0;
@@ -91,15 +110,26 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return std::to_string(count) + " " + std::string(count == 1 ? one : many);
 }
 
-/// Why a segment must stay, if it must.
-Status may_go(internal::Attachment& attachment, Removal removal) {
+Error leads_elsewhere(internal::Attachment& attachment) {
+  return Error{Code::kNotFound, attachment.segment().path() + " no longer leads to this segment"}
+      .about("segment");
+}
+
+/// `path` may be a link to it.
+Status remove_if_unused(internal::Attachment& attachment, const std::string& path,
+                        Removal removal) {
   const SegmentName& name = attachment.name();
-  if (attachment.others_attached())
+  if (!attachment.segment().named()) return leads_elsewhere(attachment);
+  const bool others =
+      attachment.others_attached();  // asked first: it takes the closure for another
+  const Closure closure(attachment);
+  if (others || closure.in_use())
     return Error{Code::kInUse, attachment.segment().path() + " is in use by a living process"}
         .about("segment");
-  if (removal != Removal::kUnused) return {};
+  if (!attachment.segment().named()) return leads_elsewhere(attachment);
+  if (removal != Removal::kUnused) return remove_files(path);
   const Remains remains = remains_of(attachment.store());
-  if (!remains.any()) return {};
+  if (!remains.any()) return remove_files(path);
   std::string what;
   if (remains.unfinished != 0)
     what = counted(remains.unfinished, "unfinished job", "unfinished jobs");
@@ -143,11 +173,7 @@ Status may_go_unread(const SegmentName& name, const shm::Opened& opened, Removal
 Status remove_segment(const Segment& segment, Removal removal) {
   internal::Attachment& attachment = *segment.attachment();
   if (attachment.forked()) return internal::closed();
-  if (!attachment.segment().named())
-    return Error{Code::kNotFound, segment.path() + " no longer leads to this segment"}.about(
-        "segment");
-  if (const Status checked = may_go(attachment, removal); !checked) return checked;
-  return remove_files(segment.path());
+  return remove_if_unused(attachment, segment.path(), removal);
 }
 
 Status remove_segment(const SegmentName& name, Removal removal) {
@@ -160,8 +186,7 @@ Status remove_segment(const SegmentName& name, Removal removal) {
   } else if (removal != Removal::kForced) {
     const auto segment = Segment::observe(name);
     if (!segment) return segment.error();
-    if (const Status checked = may_go(*segment.value().attachment(), removal); !checked)
-      return checked;
+    return remove_if_unused(*segment.value().attachment(), path, removal);
   }
   return remove_files(path);
 }

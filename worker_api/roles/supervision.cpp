@@ -241,6 +241,8 @@ Status Attachment::start_keeper() {
 void Attachment::keep() {
   for (std::uint64_t from = 0; !stopping_.get() && segment_.map_ahead(from);) {}
   while (!stopping_.get()) {
+    if (!locks_.intact()) mark_lost();
+    if (forked()) return;
     if (!broker_lives() && locks_.try_lock(shm::kSupervisorSeat)) {
       supervise([this] { return stopping_.get() || broker_lives(); }, [](std::string_view) {});
       locks_.unlock(shm::kSupervisorSeat);
