@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <ojs_shm/resilience.hpp>
+
 #include "tests/environment/segment_fixture.hpp"
 #include "tests/support/ledger.hpp"
 
@@ -87,13 +89,15 @@ TEST_F(Processes, a_child_of_fork_may_drop_what_it_inherited_beside_its_own) {
     std::optional<Segment> segment(Segment::attach(name).value());
     std::optional<Worker> worker(Worker::attach(*segment, {}).value());
     ASSERT_TRUE(worker->event_fd().ok());
+    std::shared_ptr<LocalBuffer> buffer = LocalBuffer::start(*segment, {}).value();
     Forked child([&](Parent& parent) {
       std::optional<Segment> own(Segment::attach(name).value());
       std::optional<Worker> waits(Worker::attach(*own, {}).value());
       parent.tell(code_name(waits->event_fd().code()));
-      if (own_first) waits.reset(), own.reset();
-      worker.reset(), segment.reset();
-      waits.reset(), own.reset();
+      std::shared_ptr<LocalBuffer> sends = LocalBuffer::start(*own, {}).value();
+      if (own_first) sends.reset(), waits.reset(), own.reset();
+      buffer.reset(), worker.reset(), segment.reset();
+      sends.reset(), waits.reset(), own.reset();
       parent.tell("dropped");
       return 0;
     });

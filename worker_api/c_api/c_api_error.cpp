@@ -130,8 +130,7 @@ int failed(Record& record) noexcept {
 }
 
 std::int64_t Record::give(std::string made, char* buffer, std::size_t size) {
-  if (buffer == nullptr && size != 0)
-    wrong_argument("buffer", "must not be NULL when size is not 0");
+  check_buffer(buffer, size);
   text = std::move(made);
   return copy_out(text, buffer, size);
 }
@@ -151,6 +150,10 @@ void wrong_argument(std::string subject, std::string message) {
 }
 
 void missing_argument(const char* name) { wrong_argument(name, "must not be NULL"); }
+void check_buffer(const char* buffer, std::size_t size) {
+  if (buffer == nullptr && size != 0)
+    wrong_argument("buffer", "must not be NULL when size is not 0");
+}
 void wrong_handle_argument(std::string_view kind) {
   wrong_argument(std::string(kind), "is NULL, closed or a handle of another kind");
 }
@@ -245,8 +248,7 @@ int64_t ojs_shm_last_text(const void* handle, char* buffer, size_t size) {
   return entry([&](Record&) -> int64_t {
     const Record* record = record_of(handle);
     if (record == nullptr) wrong_argument("handle", "is closed or none of this library");
-    if (buffer == nullptr && size != 0)
-      wrong_argument("buffer", "must not be NULL when size is not 0");
+    check_buffer(buffer, size);
     return copy_out(record->text, buffer, size);
   });
 }

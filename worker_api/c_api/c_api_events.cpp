@@ -66,6 +66,7 @@ int ojs_shm_events_resumed(ojs_shm_events* events) {
 
 int64_t ojs_shm_next_event(ojs_shm_events* events, char* buffer, size_t size) {
   return entry(events, [&](Record& record) -> int64_t {
+    check_buffer(buffer, size);
     ojs_shm::Event event;
     if (!events->object.next(event))
       return record.fail(ojs_shm::Error{ojs_shm::Code::kEmpty, "nothing has happened since"});

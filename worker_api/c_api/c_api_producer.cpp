@@ -337,8 +337,7 @@ int64_t ojs_shm_get(ojs_shm_producer* producer, const char* id, char* buffer, si
 
 int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, char* buffer, size_t size) {
   return entry(producer, [&](Record& record) -> int64_t {
-    if (buffer == nullptr && size != 0)
-      wrong_argument("buffer", "must not be NULL when size is not 0");
+    check_buffer(buffer, size);
     return give_job(record, producer->object.cancel(text(id, "id")), buffer, size);
   });
 }

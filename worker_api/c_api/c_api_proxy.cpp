@@ -74,6 +74,7 @@ int ojs_shm_proxy_open(const ojs_shm_segment* segment, ojs_shm_proxy** proxy) {
 int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetch_request* request,
                             char* buffer, size_t size) {
   return entry(proxy, [&](Record& record) -> int64_t {
+    check_buffer(buffer, size);
     const auto jobs = proxy->object.fetch(request_of(request));
     return jobs ? record.give(print_fetched(*jobs), buffer, size) : record.fail(jobs.error());
   });
@@ -104,6 +105,7 @@ int ojs_shm_proxy_forget_end(ojs_shm_proxy* proxy, const char* id) {
 
 int64_t ojs_shm_proxy_take_ended(ojs_shm_proxy* proxy, char* buffer, size_t size) {
   return entry(proxy, [&](Record& record) -> int64_t {
+    check_buffer(buffer, size);
     std::string ids = "[";
     for (const std::string& id : proxy->object.take_ended()) {
       if (ids.size() > 1) ids += ',';
@@ -193,6 +195,7 @@ int ojs_shm_proxy_checkpoint(ojs_shm_proxy* proxy, const char* id, uint64_t fenc
 int64_t ojs_shm_proxy_report(ojs_shm_proxy* proxy, const ojs_shm_worker_report* report,
                              char* buffer, size_t size) {
   return entry(proxy, [&](Record& record) -> int64_t {
+    check_buffer(buffer, size);
     const auto known = proxy->object.report(report_of(report));
     return known ? record.give(ojs_shm::print_registered_worker(*known), buffer, size)
                  : record.fail(known.error());

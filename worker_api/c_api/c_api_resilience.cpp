@@ -92,16 +92,14 @@ int ojs_shm_flush(ojs_shm_producer* producer, int64_t timeout_ms) {
 
 int64_t ojs_shm_take_failed(ojs_shm_producer* producer, char* buffer, size_t size) {
   return entry(producer, [&](Record& record) -> int64_t {
-    if (buffer == nullptr && size != 0)
-      wrong_argument("buffer", "must not be NULL when size is not 0");
+    check_buffer(buffer, size);
     return record.give(print_unsent(buffer_of(*producer).take_failed()), buffer, size);
   });
 }
 
 int64_t ojs_shm_close_buffer(ojs_shm_producer* producer, char* buffer, size_t size) {
   return entry(producer, [&](Record& record) -> int64_t {
-    if (buffer == nullptr && size != 0)
-      wrong_argument("buffer", "must not be NULL when size is not 0");
+    check_buffer(buffer, size);
     return record.give(print_unsent(buffer_of(*producer).close()), buffer, size);
   });
 }

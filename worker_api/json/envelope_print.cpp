@@ -121,11 +121,12 @@ bool is_other_time(std::string_view given, std::uint64_t unix_ms) {
   return parsed && unix_ms != 0 && kept != static_cast<std::int64_t>(unix_ms);
 }
 
-// A time comes back in the client's own words, if those were kept and still hold.
+// A time comes back in the client's own words, if those were kept, are a text and still hold.
 template <class Name>
 void write_given_time(ObjectWriter& writer, const Extra& extra, const Name& name,
                       std::uint64_t unix_ms) {
-  if (const auto given = extra.find(name); given && !is_other_time(*given, unix_ms))
+  if (const auto given = extra.find(name);
+      given && json::kind_of(*given) == json::Kind::kString && !is_other_time(*given, unix_ms))
     writer.value(name, *given);
   else
     write_time(writer, name, unix_ms);

@@ -232,8 +232,8 @@ Result<std::shared_ptr<LocalBuffer>> LocalBuffer::start(const Segment& segment,
 
 LocalBuffer::~LocalBuffer() {
   if (impl_->forked()) {
-    impl_->sender.detach();  // it is the parent's
-    (void)impl_.release();   // and so is what it may have been in the middle of
+    internal::abandon(impl_->sender);
+    (void)impl_.release();  // what the sender may have been in the middle of is the parent's too
   } else {
     (void)close();
   }

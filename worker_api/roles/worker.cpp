@@ -299,15 +299,22 @@ namespace {
 }
 }  // namespace
 
-[[gnu::noinline]] Error Worker::Impl::nothing_held() {
-  return Error{Code::kEmpty, "this handle holds no job: fetch one into it first"}.about("job");
+/// Of a job that this attachment did not fetch: another one of the same segment may have.
+[[gnu::noinline]] Status Worker::Impl::may_end_foreign(const Job& job) {
+  if (!job.valid())
+    return Error{Code::kEmpty, "this handle holds no job: fetch one into it first"}.about("job");
+  const shm::Segment& theirs = job.segment_->segment();
+  if (theirs.header().salt == handle->store().segment().header().salt) return {};
+  return Error{Code::kInvalid, "the job was fetched from segment " + theirs.path() +
+                                   ": use a worker of that segment"}
+      .about("job");
 }
 
 [[gnu::flatten, gnu::hot]] Status Worker::ack(Job& job, std::string_view result) {
   if (impl_->handle->closed()) [[unlikely]]
     return internal::closed();
-  if (!job.valid()) [[unlikely]]
-    return Impl::nothing_held();
+  if (!impl_->fetched_here(job)) [[unlikely]]
+    if (Status may = impl_->may_end_foreign(job); !may) return may;
   if (!result.empty() && !job.extra().empty()) [[unlikely]]
     result = internal::result_to_keep(result, job);
   const engine::Outcome outcome = impl_->actor().ack(job.slot_, job.word_, result);
@@ -319,7 +326,7 @@ namespace {
 
 Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return Impl::nothing_held();
+  if (Status may = impl_->may_end(job); !may) return may.error();
   const engine::ErrorEntry entry =
       internal::entry_of(failure, job.extra(), job.attempt_, impl_->handle->store().now_ms());
   const engine::Settled settled =
@@ -331,7 +338,7 @@ Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
 
 Status Worker::requeue(Job& job) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return Impl::nothing_held();
+  if (Status may = impl_->may_end(job); !may) return may;
   const engine::Settled settled =
       impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kRequeue, nullptr);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
@@ -341,7 +348,7 @@ Status Worker::requeue(Job& job) {
 
 Result<std::uint64_t> Worker::heartbeat(Job& job, std::uint32_t lease_ms) {
   if (impl_->handle->closed()) return internal::closed();
-  if (!job.valid()) return Impl::nothing_held();
+  if (Status may = impl_->may_end(job); !may) return may.error();
   beat();
   std::uint64_t until = 0;
   const engine::Outcome outcome = impl_->actor().heartbeat(job.slot_, job.word_, lease_ms, until);
@@ -392,6 +399,7 @@ Result<int> Worker::event_fd() {
 
 void Worker::Impl::hold_up(std::uint32_t reason) noexcept {
   held_up.set(reason);
+  if (handle->closed()) return;  // in a fork's child the lane is the parent's
   shm::Half& park = handle->store().segment().lane(handle->lane()).park;
   park.fetch_add(1, shm::Point::kParkSet);
   shm::futex_wake(park, 1);

@@ -61,7 +61,8 @@ Result<std::size_t> Worker::fetch_batch(std::span<Job> into, std::chrono::millis
 [[gnu::flatten]] Result<AckedBatch> Worker::ack_batch(std::span<Job> jobs) {
   if (impl_->handle->closed()) return internal::closed();
   for (const Job& job : jobs)
-    if (!job.valid()) return Impl::nothing_held();
+    if (!impl_->fetched_here(job)) [[unlikely]]
+      if (Status may = impl_->may_end_foreign(job); !may) return may.error();
   AckedBatch done;
   std::array<engine::Ack, engine::kPlainBatch> acks;
   for (std::size_t first = 0; first < jobs.size(); first += acks.size()) {

@@ -51,7 +51,10 @@ struct Worker::Impl {
   }
   void hand_over(const engine::Fetched& got, Job& job);
   void hand_over(Job& job, std::uint32_t queue, std::uint8_t rank);
-  static Error nothing_held();
+  bool fetched_here(const Job& job) const { return job.segment_.get() == &handle->attachment(); }
+  /// Whether it is a job of this segment, which this handle may end or report of.
+  Status may_end(const Job& job) { return fetched_here(job) ? Status() : may_end_foreign(job); }
+  Status may_end_foreign(const Job& job);
   Status try_each(Job& job, std::size_t begin);
   struct Places;
   struct Receiver;

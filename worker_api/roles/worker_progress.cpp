@@ -7,13 +7,6 @@
 // What a worker says of its running job.
 
 namespace ojs_shm {
-namespace {
-
-Error no_job() {
-  return Error{Code::kEmpty, "this handle holds no job: fetch one into it first"}.about("job");
-}
-
-}  // namespace
 
 Status Worker::Impl::report(std::uint32_t slot, std::uint64_t word, const engine::Report& report,
                             std::uint64_t& lease_until) {
@@ -27,14 +20,14 @@ Status Worker::Impl::report(std::uint32_t slot, std::uint64_t word, const engine
 }
 
 Status Worker::progress(Job& job, double fraction) {
-  if (!job.valid()) return no_job();
+  if (Status may = impl_->may_end(job); !may) return may;
   beat();
   return impl_->report(job.slot_, job.word_, {.fraction = fraction}, job.deadline_ms_);
 }
 
 Status Worker::progress(Job& job, double fraction, std::string_view message,
                         std::string_view data) {
-  if (!job.valid()) return no_job();
+  if (Status may = impl_->may_end(job); !may) return may;
   beat();
   return impl_->report(job.slot_, job.word_,
                        {.fraction = fraction, .has_texts = true, .message = message, .data = data},
@@ -42,7 +35,7 @@ Status Worker::progress(Job& job, double fraction, std::string_view message,
 }
 
 Status Worker::checkpoint(Job& job, std::string_view data) {
-  if (!job.valid()) return no_job();
+  if (Status may = impl_->may_end(job); !may) return may;
   if (Status checked = internal::check_checkpoint(data); !checked) return checked;
   beat();
   return impl_->report(job.slot_, job.word_, {.fraction = {}, .checkpoint = data},

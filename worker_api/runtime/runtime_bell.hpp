@@ -25,8 +25,10 @@ class Bell {
   bool valid() const noexcept { return descriptor_ >= 0; }
   int descriptor() const noexcept { return descriptor_; }
 
-  /// Async-signal-safe. The only way it can fail is that it already rings 2^64-2 times over.
+  /// Async-signal-safe. The only way it can fail is that it already rings 2^64-2 times over. In the
+  /// child of a fork it does nothing: the descriptor is also the parent's.
   void ring() const noexcept {
+    if (::getpid() != process_) return;
     const int saved = errno;
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(descriptor_, &one, sizeof one);
@@ -40,6 +42,7 @@ class Bell {
 
  private:
   int descriptor_;
+  const pid_t process_ = ::getpid();
 };
 
 }  // namespace ojs_shm::internal

@@ -15,6 +15,7 @@
 
 #include <ojs_shm/admin.hpp>
 
+#include "worker_api/roles/attachment.hpp"
 #include "worker_api/runtime/middleware.hpp"
 
 namespace ojs_shm::internal {
@@ -248,7 +249,7 @@ void Crew::tell_state() {
 /// not come home.
 std::size_t Crew::drain() {
   for (std::size_t i = 0; i < hands_.size(); ++i) ready_.enqueue(nullptr);
-  const auto end = Clock::now() + options_.grace;
+  const auto end = Clock::now() + within_reach(options_.grace);
   while (home_ < stations_.size()) {
     const auto left =
         std::chrono::ceil<milliseconds>(std::max(end - Clock::now(), Clock::duration::zero()));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "worker_api/roles/attachment.hpp"
+
 namespace ojs_shm::internal {
 namespace {
 
@@ -22,8 +24,8 @@ Station::Clock::time_point Station::begin(Clock::time_point now, std::chrono::mi
   metadata_.clear();
   worker_ = nullptr;
   busy_ = true;
-  period_ =
-      std::max(every.count() > 0 ? every : third_of_lease(job_), std::chrono::milliseconds(1));
+  period_ = std::max(every.count() > 0 ? within_reach(every) : third_of_lease(job_),
+                     std::chrono::milliseconds(1));
   due_ = now + period_;
   return due_;
 }

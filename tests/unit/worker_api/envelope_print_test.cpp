@@ -200,6 +200,19 @@ TEST(PrintJob, a_native_clients_extra_cannot_pose_as_the_systems_members) {
   EXPECT_FALSE(members.contains("errors"));
 }
 
+TEST(PrintJob, a_native_clients_time_comes_back_only_when_it_is_a_text) {
+  for (const std::string_view word : {"7", "1e300", "true", "{}", "[1]", "null"}) {
+    JobInfo job = smallest();
+    job.extra =
+        R"({"scheduled_at":)" + std::string(word) + R"(,"expires_at":)" + std::string(word) + "}";
+    EXPECT_FALSE(printed(job).contains("scheduled_at")) << word;
+    job.scheduled_at_ms = job.expires_at_ms = kNow;
+    const auto members = printed(job);
+    EXPECT_EQ(members.at("scheduled_at"), "\"2026-01-27T12:00:00.000Z\"") << word;
+    EXPECT_EQ(members.at("expires_at"), "\"2026-01-27T12:00:00.000Z\"") << word;
+  }
+}
+
 TEST(PrintJob, texts_that_are_no_json_are_shown_as_strings) {
   JobInfo job = smallest();
   job.args = "[1,";

@@ -37,6 +37,44 @@ TEST(TwoMappings, one_puts_in_what_the_other_takes_out) {
   }
 }
 
+TEST(TwoMappings, a_job_of_another_segment_is_refused_and_neither_segment_changes) {
+  QuietSegment s, other;
+  const std::string here = s.put(), there = other.put();
+  ASSERT_EQ(s.take(), here);
+  ASSERT_EQ(other.take(), there);
+  Worker again = Worker::attach(Segment::attach(s.where()).value(), {}).value();
+  for (Worker* worker : {&s.worker, &again}) {
+    Job& foreign = other.job;
+    EXPECT_EQ(worker->nack(foreign, failure(true)).code(), Code::kInvalid);
+    EXPECT_EQ(worker->requeue(foreign).code(), Code::kInvalid);
+    EXPECT_EQ(worker->heartbeat(foreign).code(), Code::kInvalid);
+    EXPECT_EQ(worker->progress(foreign, 0.5).code(), Code::kInvalid);
+    EXPECT_EQ(worker->progress(foreign, 0.5, "half", "1").code(), Code::kInvalid);
+    EXPECT_EQ(worker->checkpoint(foreign, "1").code(), Code::kInvalid);
+    std::vector<Job> both = {s.job, foreign};
+    EXPECT_EQ(worker->ack_batch(both).code(), Code::kInvalid);
+    const Status acked = worker->ack(foreign);
+    ASSERT_EQ(acked.code(), Code::kInvalid);
+    EXPECT_EQ(acked.error().subject, "job");
+  }
+  EXPECT_EQ(s.state_of(here), State::kActive);
+  EXPECT_EQ(other.state_of(there), State::kActive);
+  EXPECT_TRUE(again.ack(s.job).ok());
+  EXPECT_TRUE(other.worker.ack(other.job).ok());
+}
+
+TEST(TwoMappings, a_job_that_was_moved_away_has_no_texts) {
+  QuietSegment s;
+  s.put();
+  ASSERT_NE(s.take(), "");
+  Job moved = std::move(s.job);
+  EXPECT_EQ(s.job.type(), "");
+  EXPECT_EQ(s.job.args(), "");
+  EXPECT_EQ(s.job.extra(), "");
+  EXPECT_EQ(s.worker.ack(s.job).code(), Code::kEmpty);
+  EXPECT_TRUE(s.worker.ack(moved).ok());
+}
+
 TEST(TwoMappings, a_sleeper_of_one_is_woken_by_the_other) {
   QuietSegment s;
   const Segment again = Segment::attach(s.where()).value();

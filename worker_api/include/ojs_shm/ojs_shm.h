@@ -374,7 +374,7 @@ OJS_SHM_API int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* con
 // for a job that is no longer held, else 0. EMPTY: a handle holds no job; none was acked.
 OJS_SHM_API int64_t ojs_shm_ack_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs,
                                       size_t count, unsigned char* lost);
-// The next five accept a job of another worker handle of this process. Errors of all: LOST.
+// The next five accept a job of another worker of this process and segment. Errors of all: LOST.
 // active -> completed. `result` is JSON or NULL. Errors: TOO_LARGE, NOMEM (the job stays active).
 OJS_SHM_API int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result,
                             size_t result_size);

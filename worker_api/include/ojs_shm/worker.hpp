@@ -27,13 +27,9 @@ struct JobOfWorkflow;
 class OJS_SHM_API Job {
  public:
   std::string_view id() const { return id_.view(); }
-  std::string_view type() const { return {body_.data(), type_length_}; }
-  std::string_view args() const {
-    return std::string_view(body_).substr(type_length_, args_length_);
-  }
-  std::string_view extra() const {
-    return std::string_view(body_).substr(type_length_ + args_length_);
-  }
+  std::string_view type() const { return part(0, type_length_); }
+  std::string_view args() const { return part(type_length_, args_length_); }
+  std::string_view extra() const { return part(type_length_ + args_length_, body_.size()); }
   std::string_view queue() const { return queue_; }
   std::int64_t priority() const { return priority_; }
   std::uint16_t attempt() const { return attempt_; }  ///< 1 for the first
@@ -63,6 +59,11 @@ class OJS_SHM_API Job {
  private:
   friend class Worker;
   friend struct internal::JobOfWorkflow;
+  /// Empty where the job was moved away.
+  std::string_view part(std::size_t begin, std::size_t length) const {
+    return begin <= body_.size() ? std::string_view(body_).substr(begin, length)
+                                 : std::string_view();
+  }
   std::shared_ptr<internal::Attachment> segment_;
   std::string body_;
   std::string_view queue_;
@@ -134,8 +135,9 @@ struct WorkerOptions {
   std::uint32_t total_concurrency = 0;
 };
 
-/// Takes jobs out of queues. One thread at a time may use a Worker; make one for each thread. ack,
-/// nack, requeue and heartbeat accept a Job that another Worker of this process fetched.
+/// Takes jobs out of queues. One thread at a time may use a Worker; make one for each thread. What
+/// takes a Job accepts one that another Worker of this process fetched from the same segment; of
+/// another segment it is kInvalid.
 class OJS_SHM_API Worker {
  public:
   /// Errors: kInvalid, kNotFound (the pool), kSegmentFull.
