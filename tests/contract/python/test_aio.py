@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 import unittest
+import uuid
+from unittest import mock
 
 from segments import BOUND, ROOT, OnAsyncQueue
 
@@ -138,6 +140,31 @@ class Client(OnAsyncQueue):
         with self.assertRaises(asyncio.CancelledError):
             await waiting
         self.assertEqual(task.state, "available")
+
+    async def test_what_is_not_an_id_ends_no_other_wait(self):
+        task = await self.queue.submit("any")
+        waiting = asyncio.create_task(task.wait(BOUND))
+        for wrong in (uuid.uuid4(), b"id", "\ud800", [task.id]):
+            with self.assertRaises((TypeError, ValueError)):
+                await self.queue.wait(wrong, BOUND)
+        await task.cancel()
+        self.assertEqual((await waiting).state, "cancelled")
+
+    async def test_a_job_that_cannot_be_read_ends_no_other_wait(self):
+        task, wrong = await self.queue.submit("any"), await self.queue.submit("any")
+        wait = self.queue.sync.wait
+
+        def waits(id, timeout):
+            if id == wrong.id:
+                raise ValueError("what is this?")
+            return wait(id, timeout)
+
+        with mock.patch.object(self.queue.sync, "wait", waits):
+            waiting = asyncio.create_task(task.wait(BOUND))
+            with self.assertRaisesRegex(ValueError, "what is this?"):
+                await wrong.wait(BOUND)
+            await task.cancel()
+            self.assertEqual((await waiting).state, "cancelled")
 
     async def test_closing_ends_a_wait(self):
         queue = await ojs_shm.connect(**self.broker.where)
@@ -317,6 +344,75 @@ class Worker(OnAsyncQueue):
         self.assertEqual((await second.info()).attempt, 0)
         with self.assertRaises(ojs_shm.WrongState):
             await worker.run(signals=False)
+
+    async def test_what_keeps_a_worker_from_beginning_is_raised_at_once(self):
+        begun = []
+        for options, error in (({"pool": "typo"}, ojs_shm.NotFound), ({"queues": ["Mail"]}, ojs_shm.InvalidArgument)):
+            with self.assertRaises(error):
+                async with self.queue.worker(**options):
+                    begun.append(options)
+        self.assertEqual(begun, [])
+
+    async def held_while(self, end):
+        """Whether run() returns after `end(queue, worker)`, while one handler waits; and what became of its job and of the one
+        behind it."""
+        queue = await ojs_shm.connect(**self.broker.where, queue=self.queue_name)
+        self.addAsyncCleanup(queue.close)
+        worker, begun, go_on = queue.worker(concurrency=2), asyncio.Event(), asyncio.Event()
+
+        @worker.task("slow")
+        async def slow(input):
+            begun.set()
+            await go_on.wait()
+
+        running = asyncio.create_task(worker.run(signals=False))
+        held = await self.queue.submit("slow")
+        await begun.wait()
+        await end(queue, worker)
+        behind = await self.queue.submit("slow")
+        go_on.set()
+        await asyncio.wait_for(running, BOUND)
+        return held.state, behind.state
+
+    async def test_a_worker_that_is_closed_while_it_runs_ends_as_by_stop(self):
+        async def close(_, worker):
+            worker.close()
+
+        self.assertEqual(await self.held_while(close), ("completed", "available"))
+
+    async def test_a_worker_ends_with_its_connection(self):
+        async def close(queue, _):
+            await queue.close()
+
+        self.assertEqual(await self.held_while(close), ("available", "available"))
+
+    async def test_a_worker_ends_with_its_connection_that_a_thread_closes(self):
+        async def close(queue, _):
+            await asyncio.to_thread(queue.sync.close)
+
+        self.assertEqual(await self.held_while(close), ("available", "available"))
+
+    async def test_the_end_of_the_loop_gives_running_jobs_back(self):
+        async def main():
+            async with await ojs_shm.connect(**self.broker.where, queue=self.queue_name) as queue:
+                worker, begun = queue.worker(grace=0.1), asyncio.Event()
+
+                @worker.task("long")
+                async def long(input):
+                    begun.set()
+                    await asyncio.Event().wait()
+
+                running.append(asyncio.create_task(worker.run(signals=False)))
+                await begun.wait()
+                for task in asyncio.all_tasks() - {asyncio.current_task()}:  # as asyncio.run() does at its end
+                    task.cancel()
+                await asyncio.wait(running)
+
+        running = []
+        task = await self.queue.submit("long")
+        await asyncio.to_thread(asyncio.run, main())
+        info = await task.info()
+        self.assertEqual((info.state, info.attempt, info.errors), ("available", 0, []))
 
     async def left_running(self, end):
         """The task of run(), one handler of which goes on after `end(worker, task)`."""

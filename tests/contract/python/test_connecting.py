@@ -2,6 +2,7 @@
 """The blocking client: its segment, and what is of the segment as a whole."""
 
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -222,6 +223,24 @@ class Connecting(OnSegment, unittest.TestCase):
             with self.assertRaises(ojs_shm.Closed):
                 events.poll()
 
+    def test_a_signals_handler_may_close_the_events_that_its_thread_follows(self):
+        program = ("import ojs_shm, signal; events = ojs_shm.connect_sync().events()\n"
+                   "signal.signal(signal.SIGALRM, lambda *_: events.close()); signal.setitimer(signal.ITIMER_REAL, 0.1)\n"
+                   "print(sum(1 for event in events))")
+        environment = {**os.environ, "OJS_SHM_NAME": self.broker.name, "OJS_SHM_DIR": self.broker.dir,
+                       "PYTHONPATH": str(ROOT / "worker_api" / "python")}
+        shown = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True,
+                               timeout=BOUND)
+        self.assertEqual((shown.stdout.strip(), shown.returncode), ("0", 0), shown.stderr)
+
+    def test_events_that_are_closed_while_a_thread_looks_end_when_it_leaves(self):
+        with ojs_shm.connect_sync(**self.broker.where) as queue:
+            events = queue.events()
+            with events._inside():
+                events.close()
+                self.assertIsNotNone(events._handle)
+            self.assertIsNone(events._handle)
+
     def test_the_version_is_that_of_the_library(self):
         self.assertEqual(ojs_shm.library_version(), ojs_shm.__version__)
 
@@ -241,6 +260,23 @@ class Fork(unittest.TestCase):
                     os._exit(code)
             self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
             self.assertEqual(queue.stats().depth, 2)
+
+
+    def test_what_a_child_ends_goes_on_in_its_parent(self):
+        with Broker() as broker, ojs_shm.connect_sync(**broker.where) as queue, queue.events() as events:
+            worker = queue.worker()
+            child = os.fork()
+            if child == 0:
+                try:
+                    events.close()
+                    worker.stop()
+                    worker.quiet()
+                finally:
+                    os._exit(0)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+            self.assertEqual(select.select([events._bell._ended, worker._stop, worker._changed], [], [], 0)[0], [])
+            worker.stop()
+            self.assertEqual(select.select([worker._stop], [], [], 0)[0], [worker._stop])
 
 
 if __name__ == "__main__":

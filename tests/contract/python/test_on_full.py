@@ -133,6 +133,23 @@ class InALoop(OnAsyncQueue):
         self.assertFalse(task.buffered)
         self.assertEqual((await task.info()).args, [5])
 
+    async def test_BP_P1_a_submit_that_is_cancelled_between_its_retries_stores_nothing(self):
+        await self.queue.configure(max_depth=1)
+        first = await self.queue.submit("first")
+        queue = await ojs_shm.connect(**self.broker.where, queue=self.queue_name, on_full=OnFull(retries=9))
+        self.addAsyncCleanup(queue.close)
+        waiting = [asyncio.create_task(each) for each in (queue.submit("any"), queue.submit_many([NewJob("any")]))]
+        with self.assertRaises(ojs_shm.QueueFull):
+            await queue.submit_many([NewJob("any")] * 2)  # more than there can ever be room for
+        await asyncio.to_thread(eventually, lambda: self.queue.sync.stats().raw["rejected_total"] > 2)
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
+        await self.queue.configure(max_depth=0)
+        late = await queue.submit("late")
+        await asyncio.sleep(1.1)  # longer than the pause that each of them made
+        self.assertEqual({job.id for job in await self.queue.jobs(queue=self.queue_name)}, {first.id, late.id})
+
     async def test_BP_P3_the_buffer_of_a_loop(self):
         await self.queue.configure(max_depth=1)
         await self.queue.submit("first")

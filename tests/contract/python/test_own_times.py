@@ -6,6 +6,7 @@ import datetime
 from segments import OnQueue
 
 import ojs_shm
+from ojs_shm.times import moment
 
 
 class OwnTimes(OnQueue):
@@ -22,6 +23,13 @@ class OwnTimes(OnQueue):
         with self.assertRaises(ojs_shm.InvalidArgument) as caught:
             self.queue.submit("timed", timeout=11, total_timeout=10)
         self.assertEqual(caught.exception.subject, "total_timeout")
+
+    def test_a_clients_own_word_for_a_time_reads_as_none(self):
+        for word in ("tomorrow", 1e300, 10 ** 30, -(10 ** 30), [1], {"at": 1}, True, None):
+            with self.subTest(repr(word)):
+                self.assertIsNone(moment(word))
+                info = self.queue.submit("timed", extra={"scheduled_at": word}).info()
+                self.assertIsNone(info.scheduled_at)
 
     def test_a_limit_may_hold_for_a_time(self):
         end = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0) + datetime.timedelta(hours=1)

@@ -6,6 +6,8 @@ import select
 import subprocess
 import sys
 
+from unittest import mock
+
 from segments import BOUND, ROOT, OnQueue, eventually
 
 import ojs_shm
@@ -32,6 +34,26 @@ class ByIds(OnQueue):
         self.assertEqual(task.result(), {"pages": 3})
         with self.assertRaises(ojs_shm.WrongState):
             self.proxy.ack(job.id)
+
+    def test_a_job_that_cannot_be_shown_fails_and_the_others_are_fetched(self):
+        good, bad = self.queue.submit("far", 1), self.queue.submit("far", "bad", retry=1)
+        last = self.queue.submit("far", 2)
+
+        def shown(raw):
+            if raw["args"] == ["bad"]:
+                raise ValueError("what is this?")
+            return ojs_shm.JobInfo(raw)
+
+        with mock.patch("ojs_shm.proxy.JobInfo", shown):
+            self.assertEqual([job.id for job in self.proxy.fetch(count=5)], [good.id, last.id])
+        info = bad.info()
+        self.assertEqual((info.state, info.error.message), ("discarded", "the job cannot be shown: what is this?"))
+
+    def test_one_text_is_no_list_of_texts(self):
+        for call in (lambda: self.proxy.fetch("mail"), lambda: self.proxy.await_jobs("mail"),
+                     lambda: self.proxy.await_jobs(["mail"], "pool"), lambda: self.proxy.report("far", queues="mail")):
+            with self.assertRaisesRegex(TypeError, "is a list of texts"):
+                call()
 
     def test_an_old_fence_is_lost_and_none_means_the_present_attempt(self):
         task = self.queue.submit("far", retry=ojs_shm.Retry(delay=0.001, jitter=False))

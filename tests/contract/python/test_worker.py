@@ -431,6 +431,7 @@ class OddEnds(OnQueue):
         ends = {"number": lambda: failing(Failure(5)), "error": lambda: failing(Failure(ValueError("x"))),
                 "mute": lambda: failing(Unspeakable()), "deep": deep, "nan": lambda: float("nan"),
                 "code": lambda: failing(Failure("x", code=7)), "exit": lambda: failing(SystemExit(3)),
+                "discard": lambda: failing(Failure("no use", code="DISCARD", details={1})),
                 "when": lambda: failing(Failure("x", rate_limit_until="soon"))}
         worker = self.queue.worker()
         for name, end in ends.items():
@@ -438,9 +439,12 @@ class OddEnds(OnQueue):
         thread = threading.Thread(target=worker.run)
         thread.start()
         for name in ends:
-            task = self.queue.submit(name, retry=1)
-            with self.assertRaises(JobFailed, msg=name):
+            task = self.queue.submit(name, retry=9 if name == "discard" else 1)
+            with self.assertRaises(JobFailed, msg=name) as caught:
                 task.result(BOUND)
+            if name == "discard":
+                error = caught.exception.job.error
+                self.assertEqual((error.code, error.message), ("DISCARD", "no use"))
         worker.stop()
         thread.join(BOUND)
         self.assertFalse(thread.is_alive())
@@ -491,8 +495,12 @@ class Signals(OnQueue):
     def becomes(self, state):
         eventually(lambda: self.queue.registered_worker(self.queue_name)["state"] == state)
 
-    def test_ctrl_c_ends_a_fetch_and_a_wait(self):
-        for call in ("queue.worker().fetch()", "queue.submit('x', delay=3600).result()"):
+    def test_ctrl_c_ends_all_that_waits(self):
+        self.queue.configure(self.queue_name + ".full", max_depth=1, strategy="block")
+        self.queue.submit("x", queue=self.queue_name + ".full")
+        full = "queue.queue += '.full'; queue.on_full = ojs_shm.OnFull(buffer=5); "
+        for call in ("queue.worker().fetch()", "queue.submit('x', delay=3600).result()",
+                     full + "queue.submit('x', block_timeout=3600)", full + "queue.submit('x'); queue.flush()"):
             program = ("import signal, sys, ojs_shm; queue = ojs_shm.connect_sync(queue=sys.argv[1]); "
                        # a shell's background job is born without it
                        "signal.signal(signal.SIGINT, signal.default_int_handler); print(flush=True); ") + call
@@ -500,7 +508,8 @@ class Signals(OnQueue):
                 child.stdout.readline()
                 time.sleep(0.1)  # so that it mostly waits by then
                 child.send_signal(signal.SIGINT)
-                self.assertIn("KeyboardInterrupt", child.communicate(timeout=BOUND)[1])
+                self.assertIn("KeyboardInterrupt", child.communicate(timeout=BOUND)[1], call)
+        self.assertEqual(self.queue.stats(self.queue_name + ".full").raw["waiting"], 0)
 
     def test_sigcont_right_behind_sigtstp_resumes_and_a_forked_child_has_signals_of_its_own(self):
         program = PROGRAM.replace("sys.stdin.readline()", """

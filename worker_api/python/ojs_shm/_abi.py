@@ -8,8 +8,10 @@ import ctypes.util
 import functools
 import os
 import pathlib
+from collections.abc import Iterable
 from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32,
                     c_uint64, c_void_p, sizeof)
+from typing import Any
 
 from . import errors
 
@@ -400,6 +402,14 @@ def text_in(value: str | None, member: str) -> bytes | None:
     if b"\0" in encoded:
         raise errors.InvalidArgument(f"{member} contains a NUL", code="invalid", number=-2, subject=member)
     return encoded
+
+
+def texts_in(texts: Iterable[str], member: str) -> tuple[Any, int]:
+    """An array of texts and its length. One text is refused: it would be taken for a list of its letters."""
+    if isinstance(texts, str):
+        raise TypeError(f"{member} is a list of texts")
+    words = [text_in(each, member) for each in texts]
+    return (c_char_p * max(1, len(words)))(*words), len(words)
 
 
 def whole(value: int, member: str, bits: int, signed: bool = False) -> int:

@@ -41,6 +41,8 @@ class Handles:
         self._free: list[Handle] = []
         self._interrupted = self._quiet = False
         self._closed = False
+        #: interrupt() calls what it returns as well.
+        self.on_interrupt: Callable[[], Callable[[], None] | None] = lambda: None
 
     def take(self) -> Handle:
         with self._lock:
@@ -73,6 +75,8 @@ class Handles:
 
     def interrupt(self) -> None:
         """Makes all running fetches, and all later ones, end with Closed. Only for handles of workers."""
+        if (told := self.on_interrupt()) is not None:
+            told()
         with self._lock:
             self._interrupted = True
             for handle in tuple(self._all):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
-from . import errors
+from . import _abi, errors
 from .accepted import Accepted
 from .client import Queue
 from .events import LOOK
@@ -65,8 +65,9 @@ class AsyncQueue:
     async def submit(self, type: str, input: Any = NOTHING, *, block_timeout: Duration = 0,
                      **options: Any) -> AsyncTask | None:
         """Puts one job in; on return it survives the death of every process. `options` are the members of NewJob.
-        `block_timeout`: how long to wait for room in a full queue whose strategy is block; a task cancelled meanwhile
-        leaves nothing behind. None: a middleware dropped it.
+        `block_timeout`: how long to wait for room in a full queue whose strategy is block. None: a middleware dropped it.
+        A task that is cancelled meanwhile leaves nothing behind; only where `on_full` has retries and a breaker or a buffer,
+        its job may still come.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
         another process was enqueueing a job with the same id and has stopped or died: try again.
@@ -90,10 +91,23 @@ class AsyncQueue:
         return [None if each is None else AsyncTask(self, next(taken)) for each in passed]
 
     async def _patiently(self, submit: Any, what: Any) -> Any:
-        """A submit that pauses between its retries does so in a thread."""
-        if self._queue.on_full is not None and self._queue.on_full.retries > 0:
+        """A submit that pauses between its retries does so here, where it may be cancelled; in a thread if the library has a
+        circuit or a buffer to look after meanwhile."""
+        on_full = self._queue.on_full
+        if on_full is None or on_full.retries == 0:
+            return submit(what)
+        if on_full.breaker or on_full.buffer:
             return await asyncio.to_thread(submit, what)
-        return submit(what)
+        pauses = on_full._pauses()
+        while True:
+            try:
+                return submit(what, self._queue._plain_producers)
+            except (errors.QueueFull, errors.SegmentFull) as error:
+                pause = next(pauses, None)
+                too_large = isinstance(what, list) and error.unit == "jobs" and len(what) > error.bound > 0
+                if pause is None or too_large:
+                    raise
+            await asyncio.sleep(pause)
 
     async def flush(self, timeout: Duration | None = None) -> None:
         """Until nothing in the buffer waits to be brought. Errors: TimedOut (`depth` jobs are left), Closed."""
@@ -108,6 +122,7 @@ class AsyncQueue:
 
     async def wait(self, id: str, timeout: Duration | None = None) -> JobInfo:
         """Until it is finished. Errors: NotFound, TimedOut."""
+        _abi.text_in(id, "id")  # a wrong id is refused here, not in the thread that waits
         finished = self._watcher.watch(id)
         try:
             async with asyncio.timeout(None if timeout is None else milliseconds(timeout, "timeout", 53) / 1000):
@@ -370,10 +385,10 @@ class _Watcher:
                     self._tell(id, self._queue.wait(id, _TURN if place == 0 else 0))
                 except errors.TimedOut:
                     pass
-                except errors.OjsError as error:
+                except Exception as error:  # noqa: BLE001  the others are still waited for
                     self._tell(id, error)
 
-    def _tell(self, id: str, outcome: JobInfo | errors.OjsError) -> None:
+    def _tell(self, id: str, outcome: JobInfo | Exception) -> None:
         with self._changed:
             waiting = self._waiting.pop(id, [])
         for future in waiting:
@@ -383,7 +398,7 @@ class _Watcher:
                 pass  # its loop has ended, so no task is left to tell
 
 
-def _settle(future: asyncio.Future[JobInfo], outcome: JobInfo | errors.OjsError) -> None:
+def _settle(future: asyncio.Future[JobInfo], outcome: JobInfo | Exception) -> None:
     if future.done():
         return
     if isinstance(outcome, JobInfo):

@@ -18,7 +18,7 @@ from ._handles import Handle
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import Handler, Keeper, Registry, catch_signals, complete, fail, restore_signals, say
+from .registry import Handler, Keeper, Registry, catch_signals, complete, fail, give_back, restore_signals, say
 from .times import Duration, milliseconds
 
 #: How often running jobs are asked whether they were cancelled, in seconds.
@@ -58,7 +58,8 @@ class AsyncWorker(Registry):
         self._quiet, self._resuming, self._said = False, False, "running"
         self._woken: asyncio.Event | None = None  # made by run(), in its loop
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._began = False
+        self._began = self._active = self._closing = False
+        self._handles.on_interrupt = weakref.WeakMethod(self.stop)  # the connection ends
         self._background: asyncio.Task[None] | None = None
 
     async def run(self, *, signals: bool = True) -> None:
@@ -68,9 +69,20 @@ class AsyncWorker(Registry):
         Then nothing more is fetched and running handlers finish; what still runs after the grace time is cancelled
         and given back for other workers to run, and TimedOut is raised, unless run() was cancelled. A worker runs once.
         """
+        self._check_begin()
+        self._began = self._active = True
+        try:
+            await self._run(signals)
+        finally:
+            self._active = False
+            if self._closing:
+                self._handles.close()
+
+    def _check_begin(self) -> None:
         if self._began:
             raise errors.WrongState("a worker runs once", code="wrong_state", number=-5)
-        self._began = True
+
+    async def _run(self, signals: bool) -> None:
         self.middleware._freeze()
         self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
         calls = {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGTSTP: self._rest,
@@ -129,19 +141,29 @@ class AsyncWorker(Registry):
             say(fetcher, state)
 
     async def __aenter__(self) -> AsyncWorker:
-        """Runs beside the body of `async with`, and drains at its end."""
+        """Runs beside the body of `async with`, and drains at its end. What keeps it from beginning is raised here."""
+        self._check_begin()
+        with self._handles.lent() as fetcher:
+            fetcher.call(library().event_fd)
         self._background = asyncio.create_task(self.run(signals=False))
+        await asyncio.sleep(0)  # so that it has begun
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.stop()
-        if self._background is not None:
-            await self._background
-        self.close()
+        try:
+            if self._background is not None:
+                await self._background
+        finally:
+            self.close()
 
     def close(self) -> None:
-        """What this worker still holds goes back to the front of its level."""
-        self._handles.close()
+        """What this worker still holds goes back to the front of its level. While run() runs, it stops, and closes at the end
+        of run()."""
+        self._closing = True
+        self.stop()
+        if not self._active:
+            self._handles.close()
 
     # --- Fetching -----------------------------------------------------------------------------------------------------
 
@@ -174,7 +196,7 @@ class AsyncWorker(Registry):
 
     def _fill(self, fetcher: Handle, keeper: Keeper, pool: concurrent.futures.Executor) -> bool:
         """Starts handlers until nothing waits (False), or all places are taken or no more are wanted (True)."""
-        while len(self._running) < self._concurrency and not self._quiet:
+        while len(self._running) < self._concurrency and not self._quiet and not self._stop.is_set():
             if self._id is not None and fetcher.call(library().worker_beat) != 0:
                 return True
             lib = library()
@@ -185,6 +207,10 @@ class AsyncWorker(Registry):
             except errors.Empty:
                 lib.close(pointer)
                 return False
+            except errors.Closed:  # the connection ends, or an operator ends this worker
+                lib.close(pointer)
+                self.stop()
+                return True
             except BaseException:
                 lib.close(pointer)
                 raise
@@ -216,8 +242,13 @@ class AsyncWorker(Registry):
             result = await passage.run_async(job, lambda: self._call(handler, job, pool))
         except asyncio.CancelledError as error:
             keeper.forget(job)
-            # Ours when the job was lost or given back, and then it may not be settled here; else the handler's own.
-            if not job.cancel_requested:
+            # A job that was lost or given back may not be settled here. Else the loop ends, or it is the handler's own.
+            if job.cancel_requested:
+                return
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                give_back(job)
+            else:
                 fail(job, error, passage.code)
         except Exception as error:  # noqa: BLE001
             keeper.forget(job)
@@ -255,7 +286,8 @@ class AsyncWorker(Registry):
             if job is None:
                 continue
             try:
-                job.requeue()
+                with contextlib.suppress(errors.Closed):  # the end of its handle gives it back
+                    job.requeue()
                 given_back += 1
             except errors.Lost:
                 pass  # finished or taken at the last moment

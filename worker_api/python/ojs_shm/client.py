@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import json
 import operator
+import os
+import select
+import threading
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _abi, errors
 from ._abi import library
-from ._handles import Handles
+from ._handles import Handle, Handles
 from .accepted import Accepted, accepted
 from .administration import Administration
 from .crons import Crons
@@ -58,7 +62,9 @@ class Queue(Administration, Crons):
         self.middleware = Chain()
         self._first: int | None = None  # of the producers that share circuits and buffer
         self._producers = Handles("queue", self._open_producer)
+        self._plain_producers = Handles("queue", lambda: lib.open(lib.producer_open, self._segment))  # without on_full
         self._observers = Handles("queue", lambda: lib.open(lib.observer_open, self._segment))
+        self._room = Handles("queue", lambda: lib.open(lib.proxy_open, self._segment))
         self._admins = Handles("queue", lambda: lib.open(lib.admin_open, self._segment))
         self._workers: list[Handles] = []
         self._proxies: list[Handles] = []
@@ -107,18 +113,18 @@ class Queue(Administration, Crons):
         self._first = self._first or made
         return made
 
-    def _submit(self, job: NewJob) -> Accepted:
+    def _submit(self, job: NewJob, producers: Handles | None = None) -> Accepted:
         spec, id = _abi.JobSpec(), ctypes.create_string_buffer(_abi.ID_SIZE)
         kept = job._struct(spec, self.priority(job.priority), self.queue, _now_ms())
-        with self._producers.lent() as producer:
+        with (producers or self._producers).lent() as producer:
             code = producer.call(library().enqueue, ctypes.byref(spec), id)
             del kept  # the struct pointed into it until here
             return accepted([job], id, code, producer)[0]
 
-    def _submit_many(self, jobs: Sequence[NewJob]) -> list[Accepted]:
+    def _submit_many(self, jobs: Sequence[NewJob], producers: Handles | None = None) -> list[Accepted]:
         specs, kept = self._specs(jobs)
         ids = ctypes.create_string_buffer(max(1, len(specs) * _abi.ID_SIZE))
-        with self._producers.lent() as producer:
+        with (producers or self._producers).lent() as producer:
             code = producer.call(library().enqueue_batch, specs, len(specs), ids)
             del kept
             return accepted(jobs, ids, code, producer)
@@ -126,11 +132,33 @@ class Queue(Administration, Crons):
     def _submit_within(self, jobs: Sequence[NewJob], block_timeout: Duration) -> list[Accepted]:
         specs, kept = self._specs(jobs)
         ids = ctypes.create_string_buffer(max(1, len(specs) * _abi.ID_SIZE))
+        wait_ms = milliseconds(block_timeout, "block_timeout", 53)
+        if jobs and threading.current_thread() is threading.main_thread():
+            return self._await_room(jobs, specs, wait_ms, ids)
         with self._producers.lent() as producer:
-            code = producer.call(library().enqueue_within, specs, len(specs),
-                                 milliseconds(block_timeout, "block_timeout", 53), ids)
+            code = producer.call(library().enqueue_within, specs, len(specs), wait_ms, ids)
             del kept
             return accepted(jobs, ids, code, producer)
+
+    def _await_room(self, jobs: Sequence[NewJob], specs: Any, wait_ms: int, ids: Any) -> list[Accepted]:
+        """As enqueue_within, but it is Python that waits: Ctrl-C and handlers of signals come through, and the place in line
+        is kept all the time."""
+        lib, pointer, tag = library(), ctypes.c_void_p(), ctypes.c_uint64()
+        with self._room.lent() as proxy:
+            bell = proxy.call(lib.proxy_enqueue_begin, specs, len(specs), wait_ms, 0, ctypes.byref(pointer))
+            waiting, rings = Handle(pointer.value), select.poll()
+            rings.register(bell, select.POLLIN)
+            try:
+                while True:
+                    try:
+                        return accepted(jobs, ids, waiting.call(lib.enqueue_poll, ids), waiting, waited=True)
+                    except errors.Empty:
+                        rings.poll()
+                    with contextlib.suppress(BlockingIOError):
+                        os.eventfd_read(bell)
+                    proxy.call(lib.proxy_take_decided, ctypes.byref(tag), 1)
+            finally:
+                lib.close(waiting.pointer)
 
     def _specs(self, jobs: Sequence[NewJob]) -> tuple[Any, list[Any]]:
         """The array of structs, and what must live as long as it."""
@@ -147,7 +175,8 @@ class Queue(Administration, Crons):
         """Until nothing in the buffer waits to be brought. Errors: TimedOut (`depth` jobs are left), Closed."""
         if self._buffers:
             with self._producers.lent() as producer:
-                producer.call(library().flush, -1 if timeout is None else milliseconds(timeout, "timeout", 53))
+                in_pieces(lambda piece_ms: producer.call(library().flush, piece_ms),
+                          -1 if timeout is None else milliseconds(timeout, "timeout", 53))
 
     def take_failed(self) -> list[Unsent]:
         """Jobs that the buffer tried to bring and that were refused for good. They count against its bounds until taken."""
@@ -334,7 +363,8 @@ class Queue(Administration, Crons):
         unsent = [] if self._producers.closed else self._unsent(library().close_buffer)
         for workers in self._workers:
             workers.interrupt()
-        for handles in (*self._workers, *self._proxies, self._producers, self._observers, self._admins):
+        for handles in (*self._workers, *self._proxies, self._room, self._plain_producers, self._producers, self._observers,
+                        self._admins):
             handles.close()
         segment, self._segment = self._segment, None
         if segment is not None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -14,31 +15,64 @@ from typing import Any
 from . import _abi, errors
 from ._abi import EVENTS_AT_ONCE, EVENTS_FROM_START, library
 from ._handles import Handle
+from .own_bell import OwnBell
 
 #: Seconds between two looks where the segment has no handle left for a descriptor that tells of events.
 LOOK = 0.05
 
 
-class _Bell:
+class _Closable:
+    """What close() ends at once, or the thread that is inside when it leaves. close() waits for no lock: the handler of a
+    signal may call it while its own thread is inside."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._end_if_closed()
+
+    def close(self) -> None:
+        self._closed = True
+        self._end_if_closed()
+
+    def _end_if_closed(self) -> None:
+        if self._closed and self._lock.acquire(blocking=False):
+            try:
+                self._end()
+            finally:
+                self._lock.release()
+
+    def _end(self) -> None:
+        """Once or more often."""
+        raise NotImplementedError
+
+
+class _Bell(_Closable):
     """Sleeps until something is told. Thread-safe."""
 
     def __init__(self, segment: int) -> None:
-        self._lock = threading.Lock()
-        self._end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        super().__init__()
+        self._ended = OwnBell()
         self._descriptor = -1  # none yet, or no handle was left
         try:
             self._proxy: Handle | None = Handle(library().open(library().proxy_open, segment))
         except errors.OjsError:
             self._proxy = None
 
-    def wait(self, closed: threading.Event) -> None:
-        with self._lock:
-            if closed.is_set():
+    def wait(self) -> None:
+        with self._inside():
+            if self._closed:
                 return
             if self._descriptor < 0 and self._proxy is not None:
                 self._ask()
             poll = select.poll()
-            poll.register(self._end, select.POLLIN)
+            poll.register(self._ended, select.POLLIN)
             if self._descriptor < 0:
                 poll.poll(LOOK * 1000)
                 return
@@ -50,14 +84,14 @@ class _Bell:
                 pass
 
     def close(self) -> None:
-        os.eventfd_write(self._end, 1)
-        with self._lock:
-            proxy, self._proxy = self._proxy, None
-            if proxy is not None:
-                library().close(proxy.pointer)
+        self._closed = True
+        self._ended.ring()
+        super().close()
 
-    def __del__(self) -> None:
-        os.close(self._end)
+    def _end(self) -> None:
+        proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            library().close(proxy.pointer)
 
     def _ask(self) -> None:
         try:
@@ -77,15 +111,13 @@ def _choice(follow: bool, from_start: bool = False, after: str | None = None, af
     options.after_position = _abi.whole(after_position, "after_position", 64)
     for member, count, texts in (("types", "type_count", types), ("queues", "queue_count", queues),
                                  ("jobs", "job_count", jobs), ("job_types", "job_type_count", job_types)):
-        if isinstance(texts, str):
-            raise TypeError(f"{member} is a list of texts")
-        words = [_abi.text_in(each, member) for each in texts]
-        setattr(options, member, (ctypes.c_char_p * max(1, len(words)))(*words))
-        setattr(options, count, len(words))
+        words, number = _abi.texts_in(texts, member)
+        setattr(options, member, words)
+        setattr(options, count, number)
     return options
 
 
-class Events(Iterator[dict[str, Any]]):
+class Events(_Closable, Iterator[dict[str, Any]]):
     """Iterates over the events of ojs-events as dicts: what is kept, if wanted, then what happens, for ever if it
     follows. Thread-safe.
 
@@ -98,19 +130,18 @@ class Events(Iterator[dict[str, Any]]):
     """
 
     def __init__(self, segment: int, follow: bool, choice: dict[str, Any], sleeps: bool = True) -> None:
+        super().__init__()
         options = _choice(follow, **choice)
         self._handle: Handle | None = Handle(library().open(library().events_choose, segment, ctypes.byref(options)))
         self._bell = _Bell(segment) if follow and sleeps else None
         self._follow = follow
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
         self.lost = self.position = 0
         self.resumed = False
 
     def poll(self) -> dict[str, Any] | None:
         """The next event, or None when there is none now."""
-        with self._lock:
-            if self._handle is None:
+        with self._inside():
+            if self._closed or self._handle is None:
                 raise errors.Closed("these events are closed", code="closed", number=-16)
             try:
                 event = json.loads(self._handle.text(library().next_event))
@@ -122,24 +153,31 @@ class Events(Iterator[dict[str, Any]]):
             return event
 
     def __next__(self) -> dict[str, Any]:
-        while not self._closed.is_set():
-            event = self.poll()
+        while not self._closed:
+            try:
+                event = self.poll()
+            except errors.Closed:
+                if self._closed:  # meanwhile
+                    break
+                raise
             if event is not None:
                 return event
             if not self._follow:
                 break
-            self._bell.wait(self._closed)
+            self._bell.wait()
         raise StopIteration
 
     def close(self) -> None:
-        """Ends the iteration, also one that waits in another thread."""
-        self._closed.set()
+        """Ends the iteration, also one that waits in another thread, or in the thread that a signal's handler interrupts."""
+        self._closed = True
         if self._bell is not None:
             self._bell.close()
-        with self._lock:
-            handle, self._handle = self._handle, None
-            if handle is not None:
-                library().close(handle.pointer)
+        super().close()
+
+    def _end(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            library().close(handle.pointer)
 
     def __enter__(self) -> Events:
         return self

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from . import _abi, errors
@@ -42,6 +43,13 @@ class OnFull:
         made.breaker_refusals = _abi.whole(self.breaker, "breaker", 32)
         made.breaker_cooldown_ms = max(1, milliseconds(self.cooldown, "cooldown"))
         return made
+
+    def _pauses(self) -> Iterator[float]:
+        """Those of the retries, in seconds; as the library makes them."""
+        pause, longest = 1.0, milliseconds(self.max_delay, "max_delay") / 1000
+        for _ in range(self.retries):
+            yield pause
+            pause = max(1.0, min(2 * pause, longest))
 
     def _open(self, segment: int | None, like: int | None) -> int:
         """A producer of this kind; `like` is the first of its connection."""

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import datetime
 import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _abi
+from . import _abi, errors
 from ._abi import library
 from ._handles import Handle
-from .jobs import JobInfo, NackOutcome, failure_report, progress_texts, to_json
+from .jobs import JobInfo, NackOutcome, failure_report, progress_texts, text_of, to_json
 from .times import Duration, Moment, milliseconds, moment
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ class Proxy:
 
         Errors: InvalidArgument, NotFound (the pool), SegmentFull (no handle for the pool).
         """
-        named = [_abi.text_in(each, "queues") for each in (queues if queues is not None else (self._queue.queue,))]
         request = _abi.FetchRequest()
-        request.queues, request.queue_count = (ctypes.c_char_p * max(1, len(named)))(*named), len(named)
+        request.queues, request.queue_count = _abi.texts_in(
+            queues if queues is not None else (self._queue.queue,), "queues")
         if isinstance(queues, Mapping):
             weights = [_abi.whole(each, "weights", 32) for each in queues.values()]
             request.weights = (ctypes.c_uint32 * max(1, len(weights)))(*weights)
@@ -56,7 +57,17 @@ class Proxy:
         request.lease_ms = 0 if lease is None else max(1, milliseconds(lease, "lease"))
         request.flags = _abi.FETCH_HELD if held else 0
         with self._handles.lent() as proxy:
-            return [JobInfo(each) for each in json.loads(proxy.text(library().proxy_fetch, ctypes.byref(request)))]
+            fetched = json.loads(proxy.text(library().proxy_fetch, ctypes.byref(request)))
+        return [job for each in fetched if (job := self._shown(each)) is not None]
+
+    def _shown(self, raw: dict[str, Any]) -> JobInfo | None:
+        """None: its client left something in it that cannot be shown, and it has failed."""
+        try:
+            return JobInfo(raw)
+        except Exception as error:  # noqa: BLE001  the other jobs are there as well
+            with contextlib.suppress(errors.OjsError):
+                self.nack(raw["id"], f"the job cannot be shown: {text_of(error)}", fence=raw["fence"])
+            return None
 
     def await_jobs(self, queues: Iterable[str], pools: Iterable[str] = ()) -> int:
         """Jobs of these queues, and of the queues of these pools, are awaited: fetch(). Another call says others; none: it rests.
@@ -66,10 +77,8 @@ class Proxy:
         Read it, then look for all that is awaited: reading arms it again. These methods, forget_end() and take_ended() are
         for one thread at a time. Errors: InvalidArgument, SegmentFull.
         """
-        words = []
-        for named in ([_abi.text_in(each, "queues") for each in queues], [_abi.text_in(each, "pools") for each in pools]):
-            words += [(ctypes.c_char_p * max(1, len(named)))(*named), len(named)]
-        return self._waiting().call(library().proxy_await, *words)
+        named = (*_abi.texts_in(queues, "queues"), *_abi.texts_in(pools, "pools"))
+        return self._waiting().call(library().proxy_await, *named)
 
     def await_end(self, id: str) -> int:
         """The end of this job is awaited, besides those that are already: take_ended(). Returns the descriptor."""
@@ -156,8 +165,7 @@ class Proxy:
         told.hostname, told.version = _abi.text_in(hostname, "hostname"), _abi.text_in(version, "version")
         told.labels = None if labels is None else to_json(dict(labels))
         if queues is not None:
-            named = [_abi.text_in(each, "queues") for each in queues]
-            told.queues, told.queue_count = (ctypes.c_char_p * max(1, len(named)))(*named), len(named)
+            told.queues, told.queue_count = _abi.texts_in(queues, "queues")
         told.flags = (_abi.REPORT_REGISTERS if registers else 0) | (0 if pledges else _abi.REPORT_NO_PLEDGE)
         if concurrency is not None:
             told.concurrency = _abi.whole(concurrency, "concurrency", 32)

@@ -109,6 +109,12 @@ def fail(job: Job, error: BaseException, code: str = "error") -> None:
     _nack(job, text_of(error), code=code, type=type(error).__qualname__, details={"backtrace": trace.splitlines()})
 
 
+def give_back(job: Job) -> None:
+    """Requeues a job whose handler has no time to end, if it is still held."""
+    with contextlib.suppress(errors.Lost, errors.Closed):
+        job.requeue()
+
+
 def _nack(job: Job, message: str, **failure: Any) -> None:
     with contextlib.suppress(errors.Lost, errors.Closed):
         try:
@@ -116,8 +122,19 @@ def _nack(job: Job, message: str, **failure: Any) -> None:
         except (errors.Lost, errors.Closed):
             raise
         except Exception as error:  # noqa: BLE001
-            # What was to be recorded cannot be; that it failed still must be.
-            job.nack(text_of(error), retryable=bool(failure.get("retryable", True)))
+            _nack_plainly(job, message, error, **failure)
+
+
+def _nack_plainly(job: Job, message: str, error: Exception, *, retryable: Any = True, **failure: Any) -> None:
+    """What was to be recorded cannot be, by that error. That the job failed still must be, if possible with its code, which
+    may decide whether it is tried again."""
+    kept = {name: failure[name] for name in ("code", "type") if name in failure}
+    try:
+        job.nack(message, retryable=bool(retryable), **kept)
+    except (errors.Lost, errors.Closed):
+        raise
+    except Exception:  # noqa: BLE001
+        job.nack(text_of(error), retryable=bool(retryable))
 
 
 class Keeper:

@@ -9,7 +9,7 @@ import numbers
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from . import _abi, errors
 
@@ -65,13 +65,13 @@ def unix_milliseconds(value: Moment, member: str) -> int:
     return milliseconds(value, member, 64, "Unix seconds or a datetime")
 
 
-def moment(given: int | str | None) -> datetime.datetime | None:
-    """A time of the library: Unix milliseconds, or RFC 3339. A client's own spelling that is neither reads as None."""
-    if not given:
-        return None
-    if not isinstance(given, str):
-        return datetime.datetime.fromtimestamp(given / 1000, datetime.UTC)
+def moment(given: Any) -> datetime.datetime | None:
+    """A time of the library: Unix milliseconds, or RFC 3339. Whatever else a client may have left there reads as None."""
     try:
-        return datetime.datetime.fromisoformat(given)
-    except ValueError:
-        return None
+        if isinstance(given, str):
+            return datetime.datetime.fromisoformat(given)
+        if type(given) is int and given != 0:
+            return datetime.datetime.fromtimestamp(given / 1000, datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import select
 import signal
 import threading
@@ -18,7 +17,8 @@ from ._abi import library
 from .client import Queue
 from .jobs import Job
 from .middleware import Passage
-from .registry import Keeper, Registry, catch_signals, complete, fail, restore_signals, say
+from .own_bell import OwnBell
+from .registry import Keeper, Registry, catch_signals, complete, fail, give_back, restore_signals, say
 from .times import Duration, in_pieces, milliseconds
 
 
@@ -46,9 +46,9 @@ class Worker(Registry):
         self._handles = queue._worker_handles(queues or (queue.queue,), lease, spin, pool,
                                               id, labels, concurrency)
         self._id = id
-        self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._stopped = False  # at once visible to the threads; the descriptor wakes run()
-        self._changed = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # run() is to say whether it is quiet
+        self._stop = OwnBell()
+        self._stopped = False  # at once visible to the threads; the bell wakes run()
+        self._changed = OwnBell()  # run() is to say whether it is quiet
         self._quiet = self._resuming = False
         self._broken: BaseException | None = None
         self._running = threading.Lock()
@@ -86,11 +86,6 @@ class Worker(Registry):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        for name in ("_stop", "_changed"):
-            if (descriptor := getattr(self, name, None)) is not None:
-                os.close(descriptor)
-
     # --- Handlers -----------------------------------------------------------------------------------------------------
 
     def run(self, *, signals: bool = True) -> None:
@@ -112,7 +107,7 @@ class Worker(Registry):
             for thread in threads:
                 thread.start()
             while self._stop not in select.select([self._stop, self._changed], [], [])[0]:
-                os.eventfd_read(self._changed)
+                self._changed.hush()
                 self._resuming = False
                 self._say("quiet" if self._quiet else "running")
             self._handles.interrupt()
@@ -128,7 +123,7 @@ class Worker(Registry):
         """Ends run(). From any thread, and from a signal handler."""
         # Nothing here takes a lock, which the thread that the signal interrupts may hold.
         self._stopped = True
-        os.eventfd_write(self._stop, 1)
+        self._stop.ring()
 
     def quiet(self) -> None:
         """Nothing more is fetched until resume(); running handlers go on. From any thread, and from a signal handler."""
@@ -146,7 +141,7 @@ class Worker(Registry):
             self._handles.be_quiet(wanted)
             if self._quiet == wanted:
                 break
-        os.eventfd_write(self._changed, 1)
+        self._changed.ring()
 
     def _say(self, state: str) -> None:
         if self._id is not None:
@@ -203,10 +198,7 @@ class Worker(Registry):
             return
         left = keeper.watched()
         for job in left:
-            try:
-                job.requeue()
-            except errors.Lost:
-                pass  # finished or taken at the last moment
+            give_back(job)  # unless it was finished or taken at the last moment
         if left:
             raise errors.TimedOut(f"{len(left)} jobs were still running after {self._grace:g} s of grace and were "
                                   "given back for other workers to run", code="timeout", number=-14, subject="grace")
