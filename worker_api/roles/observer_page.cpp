@@ -5,6 +5,7 @@
 
 #include "engine/tables/job_look.hpp"
 #include "engine/tenants/tenant_rules.hpp"
+#include "worker_api/json/envelope.hpp"
 #include "worker_api/roles/attachment.hpp"
 #include "worker_api/roles/births.hpp"
 #include "worker_api/roles/observer_info.hpp"
@@ -205,6 +206,16 @@ class Choice {
   std::string type_;
 };
 
+/// Whether the job's own text names another tenant than the one whose hash it has. A native job may
+/// have no such text.
+bool names_another(const JobFilter& filter, const engine::Snapshot& job) {
+  if (!filter.tenant) return false;
+  const std::size_t begin = std::size_t{job.type_length} + job.args_length;
+  const std::string named =
+      tenant_of(std::string_view(job.body).substr(std::min<std::size_t>(job.body.size(), begin)));
+  return !named.empty() && named != *filter.tenant;
+}
+
 /// Slots that are asked for before they are looked at.
 constexpr std::uint32_t kAhead = 64;
 
@@ -240,7 +251,8 @@ JobPage Observer::page(const JobPageRequest& request) const {
   for (std::size_t i = begin; i < std::min(found.size(), end); ++i) {
     // what has changed its place meanwhile is in the next look
     const auto job = engine::snapshot(store, found[i].slot);
-    if (job && job->id == found[i].id) page.jobs.push_back(internal::info_of(store, *job));
+    if (job && job->id == found[i].id && !names_another(request.filter, *job))
+      page.jobs.push_back(internal::info_of(store, *job));
   }
   return page;
 }
@@ -252,8 +264,13 @@ std::vector<BriefJob> Observer::brief_list(const JobPageRequest& request) const 
   for (std::uint32_t slot = 0; choice.possible() && slot < store.slots(); ++slot)
     if (Standing at; choice.look(slot, all, at) == Choice::Fit::kWanted) all.add(at);
   std::vector<BriefJob> jobs;
-  for (const Standing& each : all.take())
+  for (const Standing& each : all.take()) {
+    const auto job = request.filter.tenant ? engine::snapshot(store, each.slot) : std::nullopt;
+    if (request.filter.tenant &&
+        (!job || job->id != each.id || names_another(request.filter, *job)))
+      continue;
     jobs.push_back({engine::to_string(each.id), static_cast<State>(each.state), each.dead});
+  }
   return jobs;
 }
 

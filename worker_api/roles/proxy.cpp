@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "engine/fetch/turns.hpp"
+#include "engine/limits/limits.hpp"
 #include "engine/pools/pool_look.hpp"
 #include "engine/rules/names.hpp"
 #include "engine/rules/smooth.hpp"
@@ -36,6 +38,23 @@ constexpr std::uint64_t kMostSteps = 1U << 22;
 std::string_view extra_of(const engine::Snapshot& job) {
   return std::string_view(job.body).substr(
       std::min<std::size_t>(job.body.size(), std::size_t{job.type_length} + job.args_length));
+}
+
+/// Of a tenant is what its hash says, unless the job's own text names another one. A native job may
+/// have no such text.
+bool names_another(const engine::Snapshot& job, std::string_view tenant) {
+  const std::string named = tenant_of(extra_of(job));
+  return !named.empty() && named != tenant;
+}
+
+/// Such keys stand on all jobs of a queue, a type, a tenant or a pool: what closes them for all is
+/// not for a job to say.
+bool is_operators_key(const engine::Store& store, std::uint32_t key) {
+  if (key >= store.limit_keys.size()) return false;
+  const std::string name = engine::limit_name(store, key);
+  return std::ranges::any_of(
+      std::array{engine::kQueueLimit, engine::kTypeLimit, engine::kTenantLimit, engine::kPoolLimit},
+      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 }  // namespace
@@ -203,7 +222,8 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
   std::optional<engine::TenantFetch> of_tenant;
   if (request.tenant)
     of_tenant.emplace(*actor, store(), engine::hash_tenant(*request.tenant), most);
-  while (jobs.size() < most) {
+  std::vector<engine::Snapshot> anothers;
+  while (jobs.size() < most && anothers.size() <= most) {
     engine::Fetched got;
     got.body = &body;
     const bool found =
@@ -214,8 +234,14 @@ Status Proxy::Impl::fill(const FetchRequest& request, std::vector<JobInfo>& jobs
     if (!found) break;
     const auto snapshot = engine::snapshot(store(), got.slot);
     if (!snapshot || snapshot->control.word != got.word) continue;  // cancelled since
-    jobs.push_back(internal::info_of(store(), *snapshot));
+    if (request.tenant && names_another(*snapshot, *request.tenant))
+      anothers.push_back(*snapshot);
+    else
+      jobs.push_back(internal::info_of(store(), *snapshot));
   }
+  for (const engine::Snapshot& each : anothers)  // now, so that the next look does not find them
+    (void)handle->actor().set_back(each.slot, each.control.word, engine::Setback::kRequeue,
+                                   nullptr);
   if (!jobs.empty()) engine::Registry(*actor).count(worker, static_cast<std::int32_t>(jobs.size()));
   return {};
 }
@@ -283,8 +309,10 @@ Status Proxy::ack(std::string_view id, std::uint64_t fence, std::string_view res
 Result<NackOutcome> Proxy::nack(std::string_view id, std::uint64_t fence, const Failure& failure) {
   engine::Settled settled;
   const Status done = impl_->with_held(id, fence, true, [&](const engine::Snapshot& job) {
-    const engine::ErrorEntry entry =
+    engine::ErrorEntry entry =
         internal::entry_of(failure, extra_of(job), job.attempt, impl_->store().now_ms());
+    if (is_operators_key(impl_->store(), engine::own_limit(job.limits)))
+      entry.close_limit_until = 0;
     return settled = impl_->set_back(job, engine::Setback::kNack, &entry), settled.outcome;
   });
   if (!done) return done.error();

@@ -27,6 +27,15 @@ class JobStreams(OnGateway):
         return (Stream(self, f"jobs/{job['id']}/events?{query}"),
                 Stream(self, f"events/stream?channel=job:{job['id']}&{query}"))
 
+    def test_an_event_of_the_future_is_told_as_a_gap(self):
+        job = self.put_job()
+        eventually(lambda: self.call("GET", "events?jobs=" + job["id"], expect=200).json["events"])
+        future = "evt_ffffffff-ffff-7fff-8000-000000000000"
+        stream = Stream(self, f"events/stream?jobs={job['id']}", {"Last-Event-ID": future})
+        gap = stream.next()
+        self.assertEqual((gap["event"], gap["data"]["data"]["after"]), ("system.gap", future))
+        self.assertEqual(stream.next()["event"], "job.enqueued")
+
     # --- What happens to it -------------------------------------------------------------------------------------------
 
     def test_they_end_behind_the_last_change(self):

@@ -118,9 +118,11 @@ class Limits(OnGateway):
             self.put_job(rate_limit={"key": self.queue, "concurrency": 9})
         failed, = self.fetch(1)
         self.assertEqual(nack("+5m", 400).error["details"]["field"], "error.rate_limit_until")
-        until = "2099-01-01T00:00:00.000Z"
-        nack(until)
-        self.assertEqual((self.shown()["closed_until"], self.shown()["next_allowed_at"]), (until, until))
+        nack("2099-01-01T00:00:00Z")
+        until = self.shown()["closed_until"]
+        ahead = datetime.datetime.fromisoformat(until) - datetime.datetime.fromisoformat(failed["created_at"])
+        self.assertEqual(ahead.days, 49, "it is closed for 49 days at most")
+        self.assertEqual(self.shown()["next_allowed_at"], until)
         self.assertEqual(self.fetch(1), [])
         told, = eventually(lambda: self.call("GET", f"events?types=rate_limit.dynamic_adjusted&queues={self.queue}",
                                              expect=200).json["events"])
@@ -128,6 +130,16 @@ class Limits(OnGateway):
                          (self.queue, until, "429", "429"))
         self.call("PUT", f"rate-limits/{self.queue}/override", {"concurrency": 9}, expect=200)
         self.assertNotIn("closed_until", self.shown())
+        self.assertEqual(len(self.fetch(1)), 1)
+
+    def test_a_failed_job_closes_no_key_that_stands_on_others(self):
+        key = "queue:" + self.queue
+        self.call("PUT", "rate-limits/" + key, {"concurrency": 9}, expect=200)
+        failed = self.two(rate_limit={"key": key})[0]
+        self.put_job()
+        self.call("POST", "workers/nack", {"job_id": failed["id"], "error": {
+            "code": "RateLimitExceeded", "message": "429", "rate_limit_until": "2099-01-01T00:00:00Z"}}, expect=200)
+        self.assertNotIn("closed_until", self.call("GET", "rate-limits/" + key, expect=200).json)
         self.assertEqual(len(self.fetch(1)), 1)
 
     def test_the_events_of_a_limit_say_which_rule_it_was(self):

@@ -157,6 +157,18 @@ class Manners(OnGateway):
                 raw.send(text)
                 self.assertEqual((raw.status(), raw.status()), (status, 0), text[:40])
 
+    def test_a_body_in_another_coding_is_not_the_next_request(self):
+        for coding in ("xchunked", "identity", "gzip", "gzip, chunked", "chunked, identity", "chunked, chunked", "",
+                       "chunked\r\nTransfer-Encoding: chunked"):
+            with Raw(self.up) as raw:
+                raw.send(f"GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: {coding}\r\n\r\n"
+                         "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+                self.assertEqual((raw.status(), raw.status()), (400, 0), coding)
+        with Raw(self.up) as raw:
+            raw.send("GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n"
+                     "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertEqual((raw.status(), raw.status()), (200, 200))
+
     def test_what_is_no_request_is_refused_without_a_body_when_it_asks_for_the_head_alone(self):
         for text, status in (("HEAD /\x01 HTTP/1.1\r\n\r\n", 400), (f"HEAD / HTTP/1.1\r\nA: {'x' * 40000}\r\n\r\n", 431),
                              ("HEAD / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", 413)):
@@ -260,6 +272,12 @@ class Manners(OnGateway):
         self.put_job(meta={"trace_id": "t-1"})
         events = self.call("GET", "events?queues=" + self.queue, expect=200).json["events"]
         self.assertEqual([event["data"]["trace_id"] for event in events], ["t-1"])
+
+    def test_a_trace_that_is_no_short_text_is_not_told(self):
+        for trace, told in (("t" * 128, "t" * 128), ("t" * 129, None), ({"t": 1}, None)):
+            job = self.put_job(meta={"trace_id": trace})
+            events = eventually(lambda: self.call("GET", "events?jobs=" + job["id"], expect=200).json["events"])
+            self.assertEqual(events[0]["data"].get("trace_id"), told, trace)
 
     def test_OpenMetrics_for_who_prefers_it(self):
         headers = {"Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"}

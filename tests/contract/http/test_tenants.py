@@ -4,6 +4,7 @@
 import json
 
 from gateways import OnGateway, Up
+from test_manners import Raw
 
 
 class Jobs(OnGateway):
@@ -119,3 +120,52 @@ class Jobs(OnGateway):
             self.assertEqual("throughput" in queue, not header, "how many jobs of one tenant ended is not known")
         seen = self.call("GET", "queues?limit=1000", headers={"X-OJS-Tenant": "na"}, expect=200).json["queues"]
         self.assertEqual([each["available"] for each in seen if each["name"] == self.queue], [1])
+
+    def test_a_request_names_one_tenant_or_none(self):
+        self.call("GET", "queues", headers={"X-OJS-Tenant": ""}, expect=400)
+        with Raw(self.up) as raw:
+            raw.send("GET /ojs/v1/queues HTTP/1.1\r\nHost: x\r\nX-OJS-Tenant: a\r\nX-OJS-Tenant: b\r\n\r\n")
+            self.assertEqual(raw.status(), 400)
+
+    def test_a_tenants_name_is_no_longer_than_128_bytes(self):
+        name = "t" * 128
+        self.enqueue(201, headers={"X-OJS-Tenant": name})
+        self.enqueue(400, headers={"X-OJS-Tenant": name + "t"})
+        self.enqueue(400, meta={"tenant_id": name + "t"})
+        group = {"type": "group", "jobs": [{"type": "a", "args": [], "options": {"queue": self.queue}}]}
+        self.call("POST", "workflows", group, headers={"X-OJS-Tenant": name + "t"}, expect=400)
+
+    def test_a_tenants_job_brings_no_limit_of_another(self):
+        mine, theirs = {"X-OJS-Tenant": "la"}, {"key": "tenant:lb", "concurrency": 0}
+        self.assertEqual(self.enqueue(403, headers=mine, rate_limit=theirs).error["code"], "forbidden")
+        job = {"type": "a", "args": [], "options": {"queue": self.queue, "rate_limit": theirs}}
+        self.call("POST", "workflows", {"type": "group", "jobs": [job]}, headers=mine, expect=403)
+        for limit in ({"key": "tenant:la", "concurrency": 1}, {"key": self.queue, "concurrency": 1}):
+            self.enqueue(201, headers=mine, rate_limit=limit)
+
+    def test_who_changes_a_queue_is_told_its_own_numbers(self):
+        for tenant in ("qa", "qb", "qb"):
+            self.put_job(headers={"X-OJS-Tenant": tenant})
+        for path, body in ((f"queues/{self.queue}/pause", None), (f"queues/{self.queue}/resume", None),
+                           ("queues", {"name": self.queue, "config": {"max_size": 9}})):
+            told = self.call("POST", path, body, headers={"X-OJS-Tenant": "qa"}).json["queue"]
+            self.assertEqual((told["available"], told["depth"]), (1, 1), path)
+
+    def test_numbers_of_all_tenants_are_not_for_one(self):
+        for path in ("admin/stats", "admin/waits", "admin/scheduling/stats", "admin/stats/stream"):
+            self.call("GET", path, headers={"X-OJS-Tenant": "na"}, expect=422)
+        self.call("GET", "admin/stats", expect=200)
+
+    def test_tenants_whose_names_have_the_same_hash_are_two(self):
+        """By FNV-1a of 64 bits, which is all that a slot knows of a tenant."""
+        owner, other = {"X-OJS-Tenant": "7mohtcOFVz"}, {"X-OJS-Tenant": "c1E51sSEyx"}
+        job = self.put_job(headers=owner)
+        fetch = {"queues": [self.queue]}
+        self.assertEqual(self.call("POST", "workers/fetch", fetch, headers=other, expect=200).json["jobs"], [])
+        listed = self.call("GET", "admin/jobs?queue=" + self.queue, headers=other, expect=200)
+        self.assertEqual(listed.json["items"], [])
+        chosen = {"filter": {"queue": self.queue}}
+        self.call("POST", "jobs/bulk/cancel", chosen, headers=other)
+        self.call("POST", "admin/jobs/bulk/cancel", chosen | {"confirm": True}, headers=other)
+        fetched = self.call("POST", "workers/fetch", fetch, headers=owner, expect=200).json["jobs"]
+        self.assertEqual([(each["id"], each["attempt"]) for each in fetched], [(job["id"], 1)])

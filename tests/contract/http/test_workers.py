@@ -64,6 +64,19 @@ class Workers(OnGateway):
         self.elsewhere("DELETE", "workers/w-" + self.queue)
         self.call("GET", "admin/workers/w-" + self.queue, expect=404)
 
+    def test_what_a_worker_names_is_bounded(self):
+        many, name = [f"q{number}" for number in range(1001)], "w" * 129
+        for members, field in (({"queues": many, "strategy": "weighted", "weights": {"q0": 0}}, "queues"),
+                               ({"strategy": "weighted", "weights": dict.fromkeys(many, 1)}, "weights"),
+                               ({"worker_id": name}, "worker_id")):
+            error = self.call("POST", "workers/fetch", self.worker(**members), expect=400).error
+            self.assertEqual(error["details"]["field"], field)
+        job = self.put_job()
+        self.assertEqual(len(self.fetch(worker_id=name[1:])), 1)
+        self.call("POST", "workers/heartbeat", {"worker_id": name, "active_jobs": [job["id"]]}, expect=400)
+        self.call("POST", "workers/ack", {"worker_id": name, "job_id": job["id"]}, expect=400)
+        self.call("POST", "workers/ack", {"worker_id": name[1:], "job_id": job["id"]}, expect=200)
+
     def test_a_job_is_held_by_its_worker_for_every_gateway(self):
         job = self.put_job()
         self.call("POST", "workers/heartbeat", self.worker(), expect=200)

@@ -19,8 +19,29 @@ bool is_tenant(std::string_view name) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
            std::string_view("._:-").find(c) != std::string_view::npos;
   };
-  return !name.empty() && std::ranges::all_of(name, fits) &&
+  constexpr std::size_t kLongest = 128;
+  return !name.empty() && name.size() <= kLongest && std::ranges::all_of(name, fits) &&
          std::isalnum(static_cast<unsigned char>(name.front())) != 0;
+}
+
+void check_tenant(std::string_view name, std::string_view where) {
+  if (!is_tenant(name))
+    throw invalid_request(
+        fmt::format("{} must be letters, digits and . _ : - behind the first, 128 at most", where),
+        where);
+}
+
+bool is_anothers_key(std::string_view asking, std::string_view key) {
+  constexpr std::string_view kOfTenant = "tenant:";
+  return !asking.empty() && key.starts_with(kOfTenant) && key.substr(kOfTenant.size()) != asking;
+}
+
+void check_limit_key(std::string_view asking, const Envelope& envelope) {
+  if (!envelope.limit || !is_anothers_key(asking, envelope.limit->key)) return;
+  Fault fault{.status = 403, .code = "forbidden"};
+  fault.message = "the key of the job's limit is another tenant's";
+  fault.details = {{"field", "\"rate_limit.key\""}};
+  throw fault;
 }
 
 void give_tenant(const Request& request, Envelope& envelope) {
@@ -28,10 +49,9 @@ void give_tenant(const Request& request, Envelope& envelope) {
   for (const auto& [name, where] :
        {std::pair<std::string_view, std::string_view>(tenant, "X-OJS-Tenant"),
         {envelope.tenant, "meta.tenant_id"}})
-    if (!name.empty() && !is_tenant(name))
-      throw invalid_request(
-          fmt::format("{} must be letters, digits and . _ : - behind the first", where), where);
+    if (!name.empty()) check_tenant(name, where);
   if (tenant.empty()) return;
+  check_limit_key(tenant, envelope);
   if (!envelope.tenant.empty() && envelope.tenant != tenant)
     throw invalid_request("X-OJS-Tenant and meta.tenant_id name different tenants",
                           "meta.tenant_id");

@@ -12,8 +12,14 @@
 /// What a job's envelope, a cron or a workflow must fulfil here beyond its text. All throw a Fault.
 namespace ojs_shm::gateway {
 
-/// A letter or a digit, then also . _ : and -. Source: ojs-multi-tenancy 5.2.
+/// A letter or a digit, then also . _ : and -, of at most 128 bytes. Source: ojs-multi-tenancy 5.2.
 bool is_tenant(std::string_view name);
+/// Throws a Fault that names `where` the tenant was named, if it is none.
+void check_tenant(std::string_view name, std::string_view where);
+/// Whether a limit's key is another tenant's than `asking`, which is empty when no tenant asks.
+bool is_anothers_key(std::string_view asking, std::string_view key);
+/// A job of a tenant shares no limit of another one. Throws a Fault.
+void check_limit_key(std::string_view asking, const Envelope& envelope);
 
 /// The header X-OJS-Tenant may say whose job it is, beside the envelope. A unique job is then one
 /// among the jobs of its tenant.

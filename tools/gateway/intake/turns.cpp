@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gateway/intake/turns.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
 
 namespace ojs_shm::gateway {
 
+namespace {
+
+/// As many queues as a fetch may name: each is looked for among all weights.
+constexpr std::size_t kMostQueues = 1000;
+
+void check_count(std::size_t count, std::string_view name) {
+  if (count > kMostQueues)
+    throw invalid_request(fmt::format("{} name at most {} queues", name, kMostQueues), name);
+}
+
+}  // namespace
+
+std::optional<std::string> worker_in(const Body& body) {
+  constexpr std::size_t kLongestId = 128;
+  auto id = body.text("worker_id");
+  if (id && id->size() > kLongestId)
+    throw invalid_request(fmt::format("worker_id must have at most {} bytes", kLongestId),
+                          "worker_id");
+  return id;
+}
+
 std::vector<std::uint32_t> read_weights(const Body& body, const std::vector<std::string>& queues) {
+  check_count(queues.size(), "queues");
   const auto strategy = body.text("strategy");
   std::vector<std::uint32_t> weights;
   if (strategy && *strategy == "round-robin") return std::vector<std::uint32_t>(queues.size(), 1);
@@ -22,6 +46,7 @@ std::vector<std::uint32_t> read_weights(const Body& body, const std::vector<std:
     if (strategy) throw invalid_request("the weighted strategy needs weights", "weights");
     return {};
   }
+  check_count(given->members().size(), "weights");
   for (const std::string& queue : queues)
     weights.push_back(given->whole(queue, 1, 1000).value_or(1));
   return weights;

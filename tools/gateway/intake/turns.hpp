@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "tools/gateway/intake/body.hpp"
 
 namespace ojs_shm::gateway {
+
+/// `worker_id`, if it is named. Throws a Fault beyond the bytes that a registered one may have.
+std::optional<std::string> worker_in(const Body& body);
 
 /// The turns of the queues as `strategy` and `weights` of a worker say; empty: from left to right.
 /// Throws a Fault. Source: ojs-fair-scheduling 5.2.

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "tools/gateway/intake/intake.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/serving/hall.hpp"
@@ -43,6 +44,9 @@ void settle_tenant(std::string_view asking, WorkflowText& workflow) {
     throw invalid_request(
         "the jobs of a workflow are one tenant's, and meta.tenant_id names several",
         "meta.tenant_id");
+  for (const std::string_view tenant : tenants)
+    check_tenant(tenant, asking.empty() ? "meta.tenant_id" : "X-OJS-Tenant");
+  for (const Envelope& job : workflow.jobs) check_limit_key(asking, job);
   if (!asking.empty()) workflow.spec.tenant = asking;
 }
 

@@ -58,7 +58,8 @@ Reply remove(Desk& desk, const Request& request) {
   return ok("{\"deleted\":true,\"name\":" + quoted(request.names[0]) + "}");
 }
 
-Reply scheduling(Desk& desk, const Request&) {
+Reply scheduling(Desk& desk, const Request& request) {
+  refuse_tenant(request, "these numbers are those");
   const SchedulingStats stats = desk.observer.scheduling_stats();
   const std::string own = print_scheduling(stats);
   std::string strategy = "strict";

@@ -19,7 +19,8 @@ void count(json::ObjectWriter& writer, std::string_view name, std::uint64_t numb
   writer.number(name, static_cast<std::int64_t>(number));
 }
 
-Reply stats(Desk& desk, const Request&) {
+Reply stats(Desk& desk, const Request& request) {
+  refuse_tenant(request, "these numbers are those");
   const auto census = desk.hall.census(desk.observer);
   std::uint64_t by_state[8] = {}, completed = 0, discarded = 0, cancelled = 0, dead = 0;
   for (const QueueCensus& each : census->queues) {

@@ -158,6 +158,11 @@ Fault unsupported(std::string message) {
   return {.status = 422, .code = "unsupported", .message = std::move(message)};
 }
 
+void refuse_tenant(const Request& request, std::string_view what) {
+  if (!request.header("x-ojs-tenant").empty())
+    throw unsupported(std::string(what) + " of all tenants; ask without X-OJS-Tenant");
+}
+
 Fault fault_of(const Error& error, std::string_view job) {
   if (error.code == Code::kNotFound && !job.empty()) return not_found("job", job, error);
   // a name that is too long is a wrong value: 413 is said of bodies

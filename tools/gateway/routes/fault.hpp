@@ -34,6 +34,9 @@ Fault not_found(std::string_view resource, std::string_view id);
 /// The same in the words of an error: the id is none, or what had it is gone.
 Fault not_found(std::string_view resource, std::string_view id, const Error& why);
 Fault unsupported(std::string message);
+/// Refuses what is told of all tenants' jobs together to a request of one; `what` begins the
+/// message.
+void refuse_tenant(const Request& request, std::string_view what);
 /// The table of docs/gateway.md. `job` is the id that the request was about, if it was about one.
 Fault fault_of(const Error& error, std::string_view job = {});
 Reply reply_of(const Fault& fault, const Request& request);

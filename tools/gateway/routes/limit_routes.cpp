@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tools/gateway/intake/body.hpp"
+#include "tools/gateway/intake/intake.hpp"
 #include "tools/gateway/intake/limit_rules.hpp"
 #include "tools/gateway/replies/job_reply.hpp"
 #include "tools/gateway/replies/json_text.hpp"
@@ -64,11 +65,8 @@ LimitInfo limit_of(Desk& desk, const std::string& key) {
   return must(std::move(limit));
 }
 
-/// Whether the key is of a tenant that the request is not of.
 bool is_anothers(const Request& request, std::string_view key) {
-  constexpr std::string_view kOfTenant = "tenant:";
-  const std::string_view own = request.header("x-ojs-tenant");
-  return !own.empty() && key.starts_with(kOfTenant) && key.substr(kOfTenant.size()) != own;
+  return is_anothers_key(request.header("x-ojs-tenant"), key);
 }
 
 Reply list(Desk& desk, const Request& request) {

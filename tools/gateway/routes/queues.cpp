@@ -60,9 +60,10 @@ Reply stats(Desk& desk, const Request& request) {
   return ok(joined(joined("{\"queue\":" + own + ",\"stats\":" + stats + "}", own), at));
 }
 
-Reply set_paused(Desk& desk, const std::string& name, bool paused) {
+Reply set_paused(Desk& desk, const Request& request, bool paused) {
+  const std::string& name = request.names[0];
   pause_queue(desk, name, paused);
-  const std::string queue = queue_text(queue_of(desk, name));
+  const std::string queue = queue_text(queue_seen(desk, request));
   const std::string when = object([&](json::ObjectWriter& writer) {
     writer.text("name", name);
     writer.boolean("paused", paused);
@@ -72,16 +73,15 @@ Reply set_paused(Desk& desk, const std::string& name, bool paused) {
   return ok(joined("{\"queue\":" + queue + "}", when));
 }
 
-Reply pause(Desk& desk, const Request& request) { return set_paused(desk, request.names[0], true); }
-Reply resume(Desk& desk, const Request& request) {
-  return set_paused(desk, request.names[0], false);
-}
+Reply pause(Desk& desk, const Request& request) { return set_paused(desk, request, true); }
+Reply resume(Desk& desk, const Request& request) { return set_paused(desk, request, false); }
 
 Reply create(Desk& desk, const Request& request) {
   const Body body(request);
   const std::string name = body.required_text("name");
   configure_queue(desk, name, body.object());
-  const QueueInfo queue = queue_of(desk, name);
+  QueueInfo queue = queue_of(desk, name);
+  narrow_to_tenant(desk, request, queue);
   Reply reply = ok(wrapped_and_flat("queue", joined(queue_text(queue), config_text(desk, queue))));
   reply.status = 201;
   reply.headers.emplace_back("Location", "/ojs/v1/queues/" + name);

@@ -97,6 +97,16 @@ void admit_coding(const Request& request) {
   }
 }
 
+/// A request without a tenant sees all jobs: a header that came garbled must not count as none.
+void admit_tenant(const Request& request) {
+  std::size_t given = 0;
+  for (const auto& [name, value] : request.headers) {
+    if (name != "x-ojs-tenant") continue;
+    if (value.empty() || ++given > 1)
+      throw invalid_request("X-OJS-Tenant must name one tenant, once", "X-OJS-Tenant");
+  }
+}
+
 /// Source: ojs-extension-lifecycle 8.3.
 void admit_extensions(const Request& request) {
   for (const auto& [name, value] : request.headers) {
@@ -204,6 +214,7 @@ void admit(const Request& request, const Route& route, const Tokens& tokens) {
     throw unsupported(
         fmt::format("OJS-Version {} is not spoken here; 1.0 is", version.substr(0, 32)));
   admit_extensions(request);
+  admit_tenant(request);
   if (request.body.empty()) return;
   admit_coding(request);
   std::string_view rest = request.header("content-type");

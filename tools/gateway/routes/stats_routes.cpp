@@ -42,8 +42,7 @@ Reply history(Desk& desk, const Request& request) {
     span.until_ms = time_of(now, *until, "until");
   if (span.since_ms > span.until_ms) throw invalid_request("since is after until", "since");
   if (!span.queue.empty() && !desk.observer.queue(span.queue)) throw not_found("queue", span.queue);
-  if (!span.queue.empty() && !request.header("x-ojs-tenant").empty())
-    throw unsupported("the past of a queue is that of all tenants");
+  if (!span.queue.empty()) refuse_tenant(request, "the past of a queue is that");
   const std::optional<std::string> told = desk.hall.stats().history(span);
   if (!told)
     throw unsupported("the past of " + std::to_string(StatsLog::kMostQueues) +
@@ -71,7 +70,8 @@ class Watcher {
   std::list<Visit*>::iterator place_;
 };
 
-asio::awaitable<void> stream(Desk& desk, const Request&, Visit& visit) {
+asio::awaitable<void> stream(Desk& desk, const Request& request, Visit& visit) {
+  refuse_tenant(request, "these numbers are those");
   std::uint64_t seen = desk.hall.stats().latest().number;
   const Watcher watcher(desk.hall, visit);
   co_await visit.begin_stream();
@@ -95,7 +95,8 @@ asio::awaitable<void> stream(Desk& desk, const Request&, Visit& visit) {
   if (visit.closing()) co_await visit.send("event: server.shutdown\ndata: {}\n\n");
 }
 
-Reply waits(Desk& desk, const Request&) {
+Reply waits(Desk& desk, const Request& request) {
+  refuse_tenant(request, "these waits are those");
   return ok("{\"items\":" + print_waits(desk.observer.waits()) + "}");
 }
 

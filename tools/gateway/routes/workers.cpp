@@ -26,6 +26,8 @@ namespace asio = boost::asio;
 
 constexpr std::uint32_t kMostJobs = 1000, kLongestPollMs = 2000;
 constexpr std::uint32_t kLongestLeaseMs = 7 * 24 * 3'600'000;
+/// As the periods of limits.
+constexpr std::uint64_t kLongestClosedMs = 49ULL * 24 * 3'600'000;
 
 /// As the worker registered, where its fetch says nothing of it.
 std::vector<std::uint32_t> weights_of(Desk& desk, const FetchRequest& wanted) {
@@ -58,7 +60,7 @@ FetchRequest read_fetch(Desk& desk, const Request& request, const Body& body) {
   wanted.lease_ms = lease.value_or(0);
   if (const std::string_view tenant = request.header("x-ojs-tenant"); !tenant.empty())
     wanted.tenant = std::string(tenant);
-  wanted.worker = body.text("worker_id").value_or("");
+  wanted.worker = worker_in(body).value_or("");
   if (!body.raw("strategy") && !body.raw("weights"))
     wanted.weights = weights_of(desk, wanted);
   else if (!pool_decides(desk, wanted))
@@ -154,7 +156,7 @@ JobInfo held_job(Desk& desk, const Request& request, const Body& body, const std
                      {"expected_state", "\"active\""}};
     throw fault;
   }
-  const auto worker = body.text("worker_id");
+  const auto worker = worker_in(body);
   const std::string holder = holder_of(desk, job);
   if (worker && !holder.empty() && holder != *worker) {
     Fault fault{.status = 409, .code = "conflict"};
@@ -277,7 +279,8 @@ Reply nack(Desk& desk, const Request& request) {
   const std::string code =
       type.empty() ? error->required_text("code") : error->text("code").value_or("handler_error");
   const std::string kept = details_of(*error);
-  const std::uint64_t closed_until = error->moment("rate_limit_until").value_or(0);
+  const std::uint64_t closed_until =
+      std::min(error->moment("rate_limit_until").value_or(0), desk.now_ms() + kLongestClosedMs);
   const NackOutcome outcome =
       must(desk.proxy.nack(id, job.fence,
                            {.code = code,
@@ -369,8 +372,8 @@ Reply heartbeat(Desk& desk, const Request& request) {
   const Body body(request);
   // Some workers name their jobs and not themselves: they renew the leases, and no more.
   const bool names_jobs = body.raw("job_id") || body.raw("job_ids");
-  const std::string worker =
-      names_jobs && !body.raw("worker_id") ? std::string() : body.required_text("worker_id");
+  const std::string worker = worker_in(body).value_or("");
+  if (!names_jobs || body.raw("worker_id")) (void)body.required_text("worker_id");
   const std::uint32_t lease = body.milliseconds("visibility_timeout_ms").value_or(0);
   if (lease > kLongestLeaseMs)
     throw invalid_request("visibility_timeout_ms must be from 1 to 604800000",

@@ -31,7 +31,8 @@ constexpr std::pair<http::field, std::string_view> kHeaders[] = {
     {http::field::sec_websocket_version, "sec-websocket-version"},
     {http::field::sec_websocket_protocol, "sec-websocket-protocol"},
 };
-constexpr std::string_view kOwnHeaders[] = {"ojs-version",       "x-ojs-tenant",
+constexpr std::string_view kTenantHeader = "x-ojs-tenant";
+constexpr std::string_view kOwnHeaders[] = {"ojs-version",       kTenantHeader,
                                             "ojs-block-timeout", "last-event-id",
                                             "idempotency-key",   "ojs-requires-extension"};
 
@@ -54,9 +55,18 @@ void RequestParser::on_request_impl(http::verb, Text method_text, Text target, i
   request_.headers.reserve(kUsualHeaders);
 }
 
-void RequestParser::on_field_impl(Field field, Text name, Text value, Failure&) {
-  if (value.empty() || is_header_done()) return;  // behind the body
-  if (const std::string_view known = name_for_handlers(field, name); !known.empty())
+void RequestParser::on_field_impl(Field field, Text name, Text value, Failure& failed) {
+  if (is_header_done()) return;  // behind the body
+  if (field == http::field::transfer_encoding) {
+    // Beast takes the body of any other coding for the next request. Source: RFC 9112, 6.1.
+    if (in_pieces_ || !beast::iequals(value, "chunked"))
+      failed = http::error::bad_transfer_encoding;
+    in_pieces_ = true;
+    return;
+  }
+  const std::string_view known = name_for_handlers(field, name);
+  if (value.empty() && known != kTenantHeader) return;  // an empty tenant is refused, not left out
+  if (!known.empty())
     request_.headers.emplace_back(known, std::string(value));
   else if (field == http::field::content_length)
     std::from_chars(value.data(), value.data() + value.size(), announced_bytes_);

@@ -45,7 +45,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   std::string target_;
   std::uint64_t announced_bytes_ = 0;
   int http_version_ = 11;
-  bool expects_continue_ = false;
+  bool expects_continue_ = false, in_pieces_ = false;
 };
 
 }  // namespace ojs_shm::gateway

@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kHeartbeat{15};
 /// Beyond this age an event is on the tape of every reader that joins.
 constexpr std::chrono::milliseconds kSettled{100};
+/// No event is further ahead of this clock.
+constexpr std::chrono::milliseconds kAhead{1000};
 
 std::string system_piece(Desk& desk, std::string_view type, const std::string& data) {
   const std::string json = object([&](json::ObjectWriter& writer) {
@@ -51,7 +53,7 @@ std::string last_event_id(const Request& request) {
 }
 
 /// Whether an event is so young that the tape may not have it yet. Its id begins with its
-/// milliseconds.
+/// milliseconds, by the clock of the process that wrote it.
 bool is_young(std::string_view id, std::uint64_t now_ms) {
   constexpr std::size_t kPrefix = 4, kDigits = 13;  // "evt_", and 12 digits around a hyphen
   if (!id.starts_with("evt_") || id.size() < kPrefix + kDigits) return false;
@@ -59,7 +61,10 @@ bool is_young(std::string_view id, std::uint64_t now_ms) {
   std::erase(digits, '-');
   std::uint64_t ms = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), ms, 16);
-  return now_ms < ms + static_cast<std::uint64_t>(kSettled.count());
+  const auto within = [](std::chrono::milliseconds time) {
+    return static_cast<std::uint64_t>(time.count());
+  };
+  return now_ms < ms + within(kSettled) && ms <= now_ms + within(kAhead);
 }
 
 constexpr std::string_view kRetry = "retry: 3000\n\n";

@@ -31,6 +31,13 @@ std::string trace_in(std::string_view parent) {
   return "\"" + std::string(trace) + "\"";
 }
 
+/// What any job may have here is kept of very many jobs.
+bool is_trace(std::string_view value) {
+  constexpr std::size_t kLongestTrace = 128;
+  const auto text = json::string_of(value);
+  return text && text->size() <= kLongestTrace;
+}
+
 /// `meta.trace_id` of a job's members as JSON, else that of its `traceparent`; empty: it has none.
 std::string trace_of(std::string_view extra) {
   if (!may_have_trace(extra) || !json::check(extra) ||
@@ -40,7 +47,7 @@ std::string trace_of(std::string_view extra) {
   for (const json::Member& member : json::members_of(json::trim(extra))) {
     if (member.name != "meta" || json::kind_of(member.value) != json::Kind::kObject) continue;
     for (const json::Member& meta : json::members_of(member.value)) {
-      if (meta.name == "trace_id") return json::compact(meta.value);
+      if (meta.name == "trace_id" && is_trace(meta.value)) return json::compact(meta.value);
       if (meta.name == "traceparent")
         by_parent = trace_in(json::string_of(meta.value).value_or(""));
     }
