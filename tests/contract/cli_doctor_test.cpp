@@ -82,8 +82,9 @@ TEST(CliDoctor, does_not_send_a_broker_to_a_file_that_no_broker_takes) {
     EXPECT_EQ(done.out.find("start one"), std::string::npos) << name << ": " << done.out;
     for (const std::string& line : lines_of(done.out)) {
       if (member(line, "check") != "segment") continue;
-      const std::string way_out =
-          name == std::string("folder") ? "move " : "ojs-shm rm " + std::string(name);
+      const std::string way_out = name == std::string("folder")
+                                      ? "move "
+                                      : "`rm " + (folder / ("ojs-shm." + std::string(name))) + "`";
       EXPECT_NE(member(line, "advice").find(way_out), std::string::npos) << line;
     }
   }

@@ -164,7 +164,7 @@ TEST(CliInput, a_reader_that_goes_away_is_told_what_is_stored) {
 TEST(CliInput, an_id_that_cannot_be_printed_is_in_the_error) {
   const LiveSegment segment;
   const Finished done = shell(segment, "enqueue -t a", " >/dev/full");
-  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_EQ(done.exit_code, 6);
   const auto rows = lines_of(segment.cli({"list"}).out);
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_THAT(done.err, HasSubstr("job " + rows[0].substr(0, 36) + " is stored, but")) << done.err;

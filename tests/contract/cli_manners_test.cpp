@@ -179,6 +179,15 @@ TEST_F(ReadOnlyUser, is_told_of_the_segment_that_it_names_not_of_those_of_others
   broker.wait();
 }
 
+TEST_F(ReadOnlyUser, has_no_permission_to_import_what_it_may_not_read) {
+  const std::string file = segment_.folder() / "export";
+  std::ofstream(file) << "";
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  const Finished done = as_reader(there({"import", file}));
+  EXPECT_EQ(done.exit_code, 7) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("Permission denied"));
+}
+
 TEST_F(ReadOnlyUser, may_wait_for_a_job) {
   const std::string id = segment_.enqueue({"-t", "a"});
   EXPECT_EQ(as_reader(there({"wait", id, "--timeout", "10ms"})).exit_code, 1);

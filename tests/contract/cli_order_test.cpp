@@ -139,6 +139,29 @@ TEST(CliOrder, FS_R005_FS_T16_FS_T18_tenants_share_over_processes_that_fetch_onc
   EXPECT_EQ(segment.cli({"queue", "set", "default", "--tenant-fairness", "off"}).exit_code, 0);
 }
 
+TEST(CliOrder, shares_and_weights_of_tenants_are_set_each_for_itself) {
+  const LiveSegment segment;
+  const auto set = [&segment](const char* flag, const char* value) {
+    return segment.cli({"queue", "set", "default", flag, value, "--json"}).out;
+  };
+  EXPECT_EQ(member(set("--tenant-weights", "a:3"), "tenant_fairness.weights"), R"({"a":3})");
+  const std::string across = set("--tenant-fairness", "across");
+  EXPECT_EQ(member(across, "tenant_fairness.weights"), R"({"a":3})");
+  EXPECT_EQ(member(across, "tenant_fairness.scope"), "across");
+  const std::string weighted = set("--tenant-weights", "b:2");
+  EXPECT_EQ(member(weighted, "tenant_fairness.weights"), R"({"b":2})");
+  EXPECT_EQ(member(weighted, "tenant_fairness.scope"), "across");
+  const std::string base = set("--tenant-fairness", "default_weight=3");
+  EXPECT_EQ(member(base, "tenant_fairness.default_weight"), "3");
+  EXPECT_EQ(member(base, "tenant_fairness.weights"), R"({"b":2})");
+  EXPECT_EQ(member(set("--tenant-weights", "off"), "tenant_fairness.weights"), "{}");
+  const std::string whole = set("--tenant-fairness", R"({"scope":"within","weights":{"d":6}})");
+  EXPECT_EQ(member(whole, "tenant_fairness.weights"), R"({"d":6})");
+  EXPECT_EQ(member(whole, "tenant_fairness.scope"), "within");
+  EXPECT_EQ(member(set("--tenant-fairness", "off"), "tenant_fairness.enabled"), "false");
+  EXPECT_EQ(member(set("--tenant-fairness", "on"), "tenant_fairness.weights"), R"({"d":6})");
+}
+
 TEST(CliOrder, SUM_11_tenants_share_across_levels_over_processes_that_fetch_once) {
   LiveSegment setup;
   const std::string file = config(setup, "[queues.default.tenant_fairness]\nscope = \"across\"\n");

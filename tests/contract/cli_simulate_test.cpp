@@ -230,9 +230,11 @@ TEST(CliRecord, a_living_segment_becomes_a_trace_that_simulate_plays) {
     lines += *line + "\n";
   }
   recording.signal(SIGTERM);
-  EXPECT_EQ(recording.wait().exit_code, 0);
-  EXPECT_NE(segment.cli({"events"}).err.find("events are off"), std::string::npos)
-      << "as it found them";
+  const Finished recorded = recording.wait();
+  EXPECT_EQ(recorded.exit_code, 0);
+  EXPECT_NE(recorded.err.find("events --off"), std::string::npos) << recorded.err;
+  EXPECT_EQ(segment.cli({"events"}).err.find("events are off"), std::string::npos)
+      << "another reader may need them by now";
 
   const std::string arrival = member(lines_of(lines).at(1), "arrival");
   EXPECT_EQ(member(arrival, "job"), first) << lines;

@@ -238,9 +238,74 @@ TEST(CliRefusals, a_full_disk_is_answered_with_what_to_do) {
     const Finished done = run({"sh", "-c",
                                program("ojs-shm") + " " + words + " --name test --dir " +
                                    segment.folder().path() + " > /dev/full"});
-    EXPECT_EQ(done.exit_code, 1) << words;
+    EXPECT_EQ(done.exit_code, 6) << words;
     EXPECT_THAT(done.err, HasSubstr("No space left on device; make room there")) << words;
   }
+}
+
+/// More than one buffer: the write fails long before the last flush, which has nothing to write.
+TEST(CliRefusals, a_full_disk_is_no_space_also_for_a_long_answer) {
+  const LiveSegment segment;
+  const std::string args = "[\"" + std::string(200'000, 'x') + "\"]";
+  ASSERT_EQ(segment.cli({"enqueue"}, R"({"type":"a","args":)" + args + "}\n").exit_code, 0);
+  const Finished done = run({"sh", "-c",
+                             program("ojs-shm") + " list --json --name test --dir " +
+                                 segment.folder().path() + " > /dev/full"});
+  EXPECT_EQ(done.exit_code, 6);
+  EXPECT_THAT(done.err, HasSubstr("\"no_space\""));
+}
+
+TEST(CliRefusals, behind_two_dashes_stand_no_flags) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  EXPECT_EQ(member(segment.cli({"get", "--json", "--", id}).out, "id"), id);
+  EXPECT_EQ(segment.cli({"queue", "get", "--", "--odd"}).exit_code, 4);
+  EXPECT_EQ(segment.cli({"list", "--", "more"}).exit_code, 2);
+  EXPECT_EQ(run({program("ojs-shm"), "--name", "work", "--dir", segment.folder().path(), "list",
+                 "--", "more"})
+                .exit_code,
+            2)
+      << "the name of a segment is no command";
+}
+
+TEST(CliRefusals, a_negative_count_is_refused) {
+  const LiveSegment segment;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"list", "--sort", "created", "--offset", "-1"},
+        {"audit", "--recent", "--limit", "-1"}}) {
+    const Finished done = segment.cli(words);
+    EXPECT_EQ(done.exit_code, 2) << words[0];
+    EXPECT_THAT(done.err, HasSubstr("must not be negative")) << words[0];
+  }
+}
+
+TEST(CliRefusals, a_progress_that_is_refused_leaves_no_checkpoint) {
+  const LiveSegment segment;
+  const std::string id = segment.enqueue({"-t", "a"});
+  auto worker = Worker::attach(segment.where(), {}).value();
+  Job job;
+  ASSERT_TRUE(worker.try_fetch(job));
+  for (const char* fraction : {"7", "nan"})
+    EXPECT_EQ(segment.cli({"progress", fraction, id, "--checkpoint", "{\"row\":1}"}).exit_code, 2);
+  EXPECT_EQ(job.last_checkpoint(), "");
+  EXPECT_EQ(segment.cli({"progress", "0.5", id, "--checkpoint", "{\"row\":1}"}).exit_code, 0);
+  EXPECT_EQ(job.last_checkpoint(), "{\"row\":1}");
+}
+
+/// 2^63 nanoseconds are 292 years.
+TEST(CliRefusals, a_time_beyond_the_clock_is_a_long_one) {
+  const LiveSegment segment;
+  segment.enqueue({"-t", "a"});
+  auto worker = Worker::attach(segment.where(), {}).value();
+  Job job;
+  ASSERT_TRUE(worker.try_fetch(job));
+  Process drain = segment.start_cli({"drain", "--empty", "--timeout", "P300Y"});
+  Process wait = segment.start_cli({"wait", std::string(job.id()), "--timeout", "P300Y"});
+  ASSERT_FALSE(eventually([&] { return !drain.running() || !wait.running(); },
+                          std::chrono::milliseconds(300)));
+  ASSERT_TRUE(worker.ack(job));
+  EXPECT_EQ(drain.wait().exit_code, 0);
+  EXPECT_EQ(wait.wait().exit_code, 0);
 }
 
 TEST(CliRefusals, what_is_not_a_time_is_answered_with_one_that_is) {

@@ -48,22 +48,22 @@ TEST(StandardStreams, a_refused_line_with_a_broken_stderr_does_not_keep_the_othe
   EXPECT_EQ(lines_of(segment.cli({"list"}).out).size(), 4U);
 }
 
-TEST(StandardStreams, an_answer_that_cannot_be_written_is_status_1_with_a_message) {
+TEST(StandardStreams, an_answer_that_cannot_be_written_is_status_1_or_6_with_a_message) {
   const LiveSegment segment;
   segment.enqueue({"-t", "a"});
   for (const std::string command : {"enqueue -t a -i 1", "list", "stats --json", "segments",
                                     "queue list", "--help", "--version"}) {
     for (const std::string broken : {" >/dev/full", " >&-"}) {
       const Finished done = cli(segment, command + broken);
-      EXPECT_EQ(done.exit_code, 1) << command << broken;
+      EXPECT_EQ(done.exit_code, broken == " >/dev/full" ? 6 : 1) << command << broken;
       EXPECT_NE(done.err.find("output"), std::string::npos)
           << command << broken << ": " << done.err;
     }
   }
-  EXPECT_EQ(member(cli(segment, "list --json >/dev/full").err, "error.code"), "internal");
+  EXPECT_EQ(member(cli(segment, "list --json >/dev/full").err, "error.code"), "no_space");
   const Finished version =
       run({"sh", "-c", "\"$0\" --version >/dev/full", program("ojs-shm-broker")});
-  EXPECT_EQ(version.exit_code, 1);
+  EXPECT_EQ(version.exit_code, 6);
   EXPECT_NE(version.err.find("output"), std::string::npos) << version.err;
   EXPECT_EQ(cli(segment, "audit >&-").exit_code, 0) << "it has nothing to say";
 }

@@ -72,6 +72,7 @@ std::string footer() {
 
 /// A program whose answer got lost has not succeeded.
 int finish(int exit_code) {
+  shell::note_output();  // help and version are written by the parser
   const Status flushed = shell::flush_output();
   if (flushed || exit_code != shell::kExitOk) return exit_code;
   throw shell::Refusal{flushed.error()};

@@ -107,7 +107,7 @@ constexpr Setting kSettings[] = {
        return Status();
      }},
     {"retention", "TIME",
-     "Drop finished jobs after this time, such as 1h or PT1H (kept until their room is needed)",
+     "Drop finished jobs after this time, such as 1h or PT1H; 0: when their room is needed (0)",
      [](Settings& s, std::string_view text) {
        return put(shell::parse_duration_ms(text), s.options.retention_ms);
      }},

@@ -101,6 +101,7 @@ void add_audit_command(CLI::App& app, Request& request) {
       ->needs(recent);
   command->add_option("--limit", options->limit, "With --recent: at most so many [1000]")
       ->type_name("N")
+      ->check(kNotNegative)
       ->needs(recent);
 }
 

@@ -12,10 +12,7 @@ namespace ojs_shm::cli {
 
 void await_segment(const Request& request, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kLook{10};
-  if (!request.attach_timeout.empty()) {
-    patience =
-        std::chrono::milliseconds(shell::must(shell::parse_duration_ms(request.attach_timeout)));
-  }
+  if (!request.attach_timeout.empty()) patience = shell::wait_of(request.attach_timeout);
   const std::string file = request.where.dir + "/ojs-shm." + request.where.name;
   // The file gets its name when all of it is ready.
   while (::access(file.c_str(), F_OK) != 0 &&

@@ -23,7 +23,7 @@ namespace ojs_shm::cli {
 struct Request {
   SegmentName where;
   bool json = false;
-  std::vector<std::string> after_dashes;  ///< what stands behind "--"
+  std::vector<std::string> after_dashes;  ///< what stands behind "--": of `work` its command
   std::function<int()> run;               ///< returns an exit code; may throw shell::Refusal
   std::string attach_timeout;             ///< empty: as the command thinks best
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();

@@ -10,6 +10,7 @@
 #include <ojs_shm/admin.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/presence.hpp"
 #include "tools/cli/progress_bar.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/output.hpp"
@@ -55,11 +56,13 @@ void pause_queues(const Request& request, const Observer& observer, const DrainO
 
 int drain(const Request& request, const DrainOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const Observer observer = must(Observer::attach(request.where));
+  const Segment segment = must(Segment::observe(request.where));
+  const Observer observer = must(Observer::attach(segment));
+  Presence presence(segment);
   for (const auto& name : options.queues) must(observer.queue(name));
-  const std::uint64_t limit_ms =
-      options.timeout.empty() ? 0 : must(shell::parse_duration_ms(options.timeout));
-  const auto end = Clock::now() + std::chrono::milliseconds(limit_ms);
+  const auto limit =
+      options.timeout.empty() ? std::chrono::milliseconds(0) : shell::wait_of(options.timeout);
+  const auto end = Clock::now() + limit;
   if (!options.empty) pause_queues(request, observer, options);
 
   std::uint64_t jobs = remaining(observer, options);
@@ -72,6 +75,7 @@ int drain(const Request& request, const DrainOptions& options) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     jobs = remaining(observer, options);
     draw(false);
+    presence.must_last();
   }
   if (first != 0) draw(true);
   if (request.json) {

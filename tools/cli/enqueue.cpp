@@ -34,8 +34,7 @@ struct Options {
 EnqueueOptions patience_of(const Options& options) {
   EnqueueOptions patience;
   if (!options.block_timeout.empty())
-    patience.block_timeout =
-        std::chrono::milliseconds(must(shell::parse_duration_ms(options.block_timeout)));
+    patience.block_timeout = shell::wait_of(options.block_timeout);
   return patience;
 }
 

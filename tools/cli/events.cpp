@@ -12,6 +12,7 @@
 #include <ojs_shm/proxy.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/presence.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/refusal.hpp"
@@ -121,9 +122,11 @@ void tell_of_gap(const EventReader& reader, const EventOptions& choice) {
     shell::say("event {} is kept no more; some that came behind it may be missing\n", choice.after);
 }
 
-void follow(const Request& request, const EventsOptions& options, const Observer& observer) {
+void follow(const Request& request, const EventsOptions& options, const Segment& segment,
+            const Observer& observer) {
   shell::note_stop_signals();
   EventReader reader = observer.events(options.choice);
+  Presence presence(segment);
   const Sleep sleep(request.where);
   std::uint64_t told = 0;
   bool any = print_next(reader, request, told);
@@ -131,6 +134,7 @@ void follow(const Request& request, const EventsOptions& options, const Observer
   for (; !shell::stop_signalled(); any = print_next(reader, request, told)) {
     if (any) continue;
     if (!shell::flush_output()) return;  // the reader has gone
+    presence.must_last();
     sleep.until_told();
   }
 }
@@ -144,12 +148,13 @@ int events(const Request& request, const EventsOptions& options) {
       return shell::kExitOk;
     }
   }
-  const Observer observer = must(Observer::attach(request.where));
+  const Segment segment = must(Segment::observe(request.where));
+  const Observer observer = must(Observer::attach(segment));
   if (!observer.segment_settings().events)
     shell::say("events are off in segment '{}'; `ojs-shm events --on` turns them on\n",
                request.where.name);
   if (options.follow) {
-    follow(request, options, observer);
+    follow(request, options, segment, observer);
     return shell::kExitOk;
   }
   EventOptions choice = options.choice;

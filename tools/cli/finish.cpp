@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "tools/cli/presence.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
@@ -20,9 +21,7 @@ namespace {
 /// Without a limit the wait is cut into pieces, so that no clock arithmetic below has to take "for
 /// ever".
 Result<JobInfo> wait_for(Producer& producer, const std::string& id, const std::string& timeout) {
-  if (!timeout.empty())
-    return producer.wait(id,
-                         std::chrono::milliseconds(shell::must(shell::parse_duration_ms(timeout))));
+  if (!timeout.empty()) return producer.wait(id, shell::wait_of(timeout));
   for (;;) {
     auto finished = producer.wait(id, std::chrono::hours(1));
     if (finished || finished.code() != Code::kTimeout) return finished;
@@ -31,12 +30,13 @@ Result<JobInfo> wait_for(Producer& producer, const std::string& id, const std::s
 
 /// For a user that may only look: the segment does not know of this wait, so it is asked again and
 /// again.
-Result<JobInfo> watch_for(const Observer& observer, const std::string& id,
+Result<JobInfo> watch_for(const Segment& segment, const std::string& id,
                           const std::string& timeout) {
   using Clock = std::chrono::steady_clock;
-  const auto end = timeout.empty() ? Clock::time_point::max()
-                                   : Clock::now() + std::chrono::milliseconds(shell::must(
-                                                        shell::parse_duration_ms(timeout)));
+  const Observer observer = shell::must(Observer::attach(segment));
+  Presence presence(segment);
+  const auto end =
+      timeout.empty() ? Clock::time_point::max() : Clock::now() + shell::wait_of(timeout);
   for (;;) {
     auto job = observer.get(id);
     if (!job || is_terminal(job->state)) return job;
@@ -47,6 +47,7 @@ Result<JobInfo> watch_for(const Observer& observer, const std::string& id,
       late.message = fmt::format("job {} has not finished yet", id);
       return late;
     }
+    presence.must_last();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -79,9 +80,9 @@ int wait_and_print(Producer& producer, const std::string& id, const std::string&
   return print_end(shell::must(wait_for(producer, id, timeout)), json);
 }
 
-int watch_and_print(const Observer& observer, const std::string& id, const std::string& timeout,
+int watch_and_print(const Segment& segment, const std::string& id, const std::string& timeout,
                     bool json) {
-  return print_end(shell::must(watch_for(observer, id, timeout)), json);
+  return print_end(shell::must(watch_for(segment, id, timeout)), json);
 }
 
 }  // namespace ojs_shm::cli

@@ -14,7 +14,7 @@ namespace ojs_shm::cli {
 int wait_and_print(Producer& producer, const std::string& id, const std::string& timeout,
                    bool json);
 /// The same for a user that may only look.
-int watch_and_print(const Observer& observer, const std::string& id, const std::string& timeout,
+int watch_and_print(const Segment& segment, const std::string& id, const std::string& timeout,
                     bool json);
 
 }  // namespace ojs_shm::cli

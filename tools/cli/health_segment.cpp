@@ -26,8 +26,8 @@ std::string advice_for_file(const SegmentName& where) {
   return fmt::format(
       "no broker takes it, and its jobs, if it had any, cannot be read: see whose file it is, then "
       "move it away or "
-      "delete it with `ojs-shm rm {}{}`; or choose another --name",
-      where.name, dir_flag(where));
+      "delete it with `rm {}`; or choose another --name",
+      path);
 }
 
 }  // namespace

@@ -11,10 +11,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
+
+#include "tools/shell/output.hpp"
+#include "tools/shell/text_file.hpp"
 
 namespace ojs_shm::cli {
 namespace {
@@ -28,22 +34,24 @@ void close_fd(int& fd) noexcept {
 
 Error cannot_start(std::string_view what) {
   Error error;
-  error.code = Code::kInternal;
+  error.code = errno == E2BIG ? Code::kTooLarge : Code::kInternal;
   error.message = fmt::format("cannot start a command: {}: {}", what, std::strerror(errno));
   return error;
 }
 
-/// The three pipes of a command; whatever is still in here is closed at the end.
+/// The pipes of a command; whatever is still in here is closed at the end.
 struct Pipes {
   int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
+  int exec[2] = {-1, -1};  // closed by the exec; the errno of one that failed
 
   bool open() {
     return ::pipe2(in, O_CLOEXEC) == 0 && ::pipe2(out, O_CLOEXEC) == 0 &&
-           ::pipe2(err, O_CLOEXEC) == 0 && ::fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 &&
-           ::fcntl(out[0], F_SETFL, O_NONBLOCK) == 0 && ::fcntl(err[0], F_SETFL, O_NONBLOCK) == 0;
+           ::pipe2(err, O_CLOEXEC) == 0 && ::pipe2(exec, O_CLOEXEC) == 0 &&
+           ::fcntl(in[1], F_SETFL, O_NONBLOCK) == 0 && ::fcntl(out[0], F_SETFL, O_NONBLOCK) == 0 &&
+           ::fcntl(err[0], F_SETFL, O_NONBLOCK) == 0;
   }
   ~Pipes() {
-    for (int* pair : {in, out, err}) {
+    for (int* pair : {in, out, err, exec}) {
       close_fd(pair[0]);
       close_fd(pair[1]);
     }
@@ -53,13 +61,25 @@ struct Pipes {
 /// No system passes on a variable that is longer than 128 KiB.
 constexpr std::size_t kLongestVariable = 100'000;
 
+/// What this program tells a command of its job. A command that runs `work` itself hands on none of
+/// it: it is of another job.
+constexpr std::string_view kOfAJob[] = {"OJS_JOB_",
+                                        "OJS_TYPE=",
+                                        "OJS_QUEUE=",
+                                        "OJS_PRIORITY=",
+                                        "OJS_ATTEMPT=",
+                                        "OJS_MAX_ATTEMPTS=",
+                                        "OJS_FENCE=",
+                                        "OJS_WORKFLOW_ID=",
+                                        "OJS_PARENT_RESULTS=",
+                                        "OJS_LAST_CHECKPOINT="};
+
 std::vector<std::string> environment_for(const Job& job) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view name(*entry);
-    if (!name.starts_with("OJS_JOB_") && !name.starts_with("OJS_WORKFLOW_ID=") &&
-        !name.starts_with("OJS_PARENT_RESULTS=") && !name.starts_with("OJS_LAST_CHECKPOINT="))
-      variables.emplace_back(*entry);
+    const std::string_view variable(*entry);
+    if (std::ranges::none_of(kOfAJob, [&](auto name) { return variable.starts_with(name); }))
+      variables.emplace_back(variable);
   }
   variables.push_back(fmt::format("OJS_JOB_ID={}", job.id()));
   variables.push_back(fmt::format("OJS_TYPE={}", job.type()));
@@ -144,9 +164,43 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   if (results >= 0) ::fcntl(results, F_SETFD, 0);
   name_own_results(variables);
   ::execvpe(argv[0], argv, variables);
-  constexpr std::string_view kNote = "cannot run the command\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kNote.data(), kNote.size());
+  [[maybe_unused]] const auto written = ::write(pipes.exec[1], &errno, sizeof errno);
   ::_exit(127);
+}
+
+/// The errno of an exec that failed, 0 for one that did not. Waits for it.
+int exec_fault(Pipes& pipes) {
+  close_fd(pipes.exec[1]);
+  int fault = 0;
+  ssize_t got = 0;
+  do got = ::read(pipes.exec[0], &fault, sizeof fault);
+  while (got < 0 && errno == EINTR);
+  return got == static_cast<ssize_t>(sizeof fault) ? fault : 0;
+}
+
+/// Whether the process is one of the group that still runs.
+bool runs_in(const std::filesystem::path& process, pid_t group) {
+  const auto stat = shell::read_text_file(process / "stat");
+  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
+  if (name_end == std::string::npos) return false;
+  char state = 'Z';
+  int parent = 0, its_group = 0;
+  const char* rest = stat->c_str() + name_end + 1;
+  return std::sscanf(rest, " %c %d %d", &state, &parent, &its_group) == 3 && its_group == group &&
+         state != 'Z' && state != 'X';
+}
+
+/// Whether any process of the group still runs. A signal cannot ask: it finds the leader, too, which
+/// has ended and was not reaped.
+bool group_runs(pid_t group) {
+  std::error_code none;
+  std::filesystem::directory_iterator each("/proc", none);
+  for (; !none && each != std::filesystem::directory_iterator(); each.increment(none)) {
+    const std::string name = each->path().filename();
+    if (name.find_first_not_of("0123456789") == std::string::npos && runs_in(each->path(), group))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -169,6 +223,10 @@ Result<JobCommand> JobCommand::start(const std::vector<std::string>& argv, const
   ::setpgid(pid, pid);  // both sides do it: the first signal to the group must find it
   JobCommand command;
   command.pid_ = pid;
+  if (const int fault = exec_fault(pipes); fault != 0) {
+    errno = fault;
+    return cannot_start(argv.front());
+  }
   command.pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (command.pidfd_ < 0) return cannot_start("pidfd_open");
   command.in_ = std::exchange(pipes.in[1], -1);
@@ -187,6 +245,9 @@ JobCommand::JobCommand(JobCommand&& other) noexcept
       err_(std::exchange(other.err_, -1)),
       status_(other.status_),
       ended_(other.ended_),
+      leader_ended_(other.leader_ended_),
+      terminated_(other.terminated_),
+      killed_(other.killed_),
       out_too_large_(other.out_too_large_),
       largest_result_(other.largest_result_),
       input_(std::move(other.input_)),
@@ -203,6 +264,16 @@ JobCommand::~JobCommand() {
 
 void JobCommand::signal_group(int number) const {
   if (pid_ > 0 && !ended_) ::kill(-pid_, number);
+}
+
+void JobCommand::terminate() {
+  terminated_ = true;
+  signal_group(SIGTERM);
+}
+
+void JobCommand::kill() {
+  killed_ = true;
+  signal_group(SIGKILL);
 }
 
 void JobCommand::send_input() {
@@ -226,13 +297,15 @@ void JobCommand::read_output() {
 }
 
 void JobCommand::read_errors() {
+  static thread_local bool reader_stands = false;  // also for the commands to come
   std::array<char, 4096> block;
   while (err_ >= 0) {
     const ssize_t n = ::read(err_, block.data(), block.size());
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) return close_fd(err_);
     const auto bytes = static_cast<std::size_t>(n);
-    [[maybe_unused]] const auto passed_on = ::write(STDERR_FILENO, block.data(), bytes);
+    if (shell::takes_output(STDERR_FILENO, reader_stands)) [[maybe_unused]]
+      const auto passed_on = ::write(STDERR_FILENO, block.data(), bytes);
     err_tail_.append(block.data(), bytes);
     if (err_tail_.size() > kErrorTail) err_tail_.erase(0, err_tail_.size() - kErrorTail);
   }
@@ -240,17 +313,26 @@ void JobCommand::read_errors() {
 
 bool JobCommand::step(std::chrono::milliseconds at_most) {
   if (ended_) return true;
-  std::array<pollfd, 4> watched = {
-      {{pidfd_, POLLIN, 0}, {in_, POLLOUT, 0}, {out_, POLLIN, 0}, {err_, POLLIN, 0}}};
+  std::array<pollfd, 4> watched = {{{leader_ended_ ? -1 : pidfd_, POLLIN, 0},
+                                    {in_, POLLOUT, 0},
+                                    {out_, POLLIN, 0},
+                                    {err_, POLLIN, 0}}};
   ::poll(watched.data(), watched.size(), static_cast<int>(at_most.count()));
   if (in_ >= 0 && watched[1].revents != 0) send_input();
   // Its end is looked at before the last read: what it wrote lies in the pipes by then, also when a
   // grandchild still holds them open.
-  const bool over = watched[0].revents != 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_;
+  if (watched[0].revents != 0) {
+    siginfo_t leader{};
+    leader_ended_ =
+        ::waitid(P_PID, static_cast<id_t>(pid_), &leader, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        leader.si_pid == pid_;
+  }
   read_output();
   read_errors();
-  ended_ = over;
-  return ended_;
+  if (!leader_ended_ || (terminated_ && !killed_ && group_runs(pid_))) return false;
+  // Reaped last: until then its number is that of this group and of no other.
+  ::waitpid(pid_, &status_, 0);
+  return ended_ = true;
 }
 
 bool JobCommand::succeeded() const {

@@ -20,17 +20,19 @@ namespace ojs_shm::cli {
 /// that another worker then gets. One thread.
 class JobCommand {
  public:
-  /// Errors: kInternal, when no process can be started.
+  /// Errors: kTooLarge, when the job's variables are too long for any command; kInternal, when no
+  /// process can be started here and now, or its program cannot be run.
   static Result<JobCommand> start(const std::vector<std::string>& argv, const Job& job,
                                   std::size_t largest_result);
   JobCommand(JobCommand&& other) noexcept;
   JobCommand& operator=(JobCommand&&) = delete;
   ~JobCommand();  ///< kills what still runs
 
-  /// Moves bytes for at most this long; true once the command has ended.
+  /// Moves bytes for at most this long; true once the command has ended, and, after terminate() and
+  /// before kill(), all that it started as well.
   bool step(std::chrono::milliseconds at_most);
-  void terminate() const { signal_group(15); }
-  void kill() const { signal_group(9); }
+  void terminate();
+  void kill();
 
   bool succeeded() const;
   /// "exit_3", "signal_9".
@@ -50,7 +52,8 @@ class JobCommand {
   pid_t pid_ = -1;
   int pidfd_ = -1, in_ = -1, out_ = -1, err_ = -1;
   int status_ = 0;
-  bool ended_ = false, out_too_large_ = false;
+  bool ended_ = false, leader_ended_ = false, terminated_ = false, killed_ = false;
+  bool out_too_large_ = false;
   std::size_t largest_result_ = 0;
   std::string input_, out_text_, err_tail_;
 };

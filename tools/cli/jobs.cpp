@@ -69,7 +69,7 @@ struct WaitOptions {
 int wait(const Request& request, const WaitOptions& options) {
   auto producer = Producer::attach(request.where);
   if (producer.code() == Code::kPermission)
-    return watch_and_print(must(Observer::attach(request.where)), options.id, options.timeout,
+    return watch_and_print(must(Segment::observe(request.where)), options.id, options.timeout,
                            request.json);
   Producer writable = must(std::move(producer));
   return wait_and_print(writable, options.id, options.timeout, request.json);
@@ -103,6 +103,7 @@ void add_job_commands(CLI::App& app, Request& request) {
       ->needs(sort);
   many->add_option("--offset", list_options->offset, "Leave out so many at the beginning")
       ->type_name("N")
+      ->check(kNotNegative)
       ->needs(sort);
 
   const auto [until, wait_options] =

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -57,8 +58,20 @@ void read_help(std::vector<std::string>& words) {
   words.emplace_back("--help");
 }
 
+/// Whether the words choose `work`, behind options that every command has. Only there `--` begins
+/// what is not for this program; elsewhere it ends the flags.
+bool chooses_work(const CLI::App& app, const std::vector<std::string>& words) {
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (!word->starts_with('-')) return *word == "work";
+    const CLI::Option* option = app.get_option_no_throw(*word);
+    if (option != nullptr && option->get_items_expected_max() > 0 && ++word == words.end()) break;
+  }
+  return false;
+}
+
 /// A command whose answer got lost has not succeeded.
 int finish(int exit_code, bool json) {
+  shell::note_output();  // help and version are written by the parser
   const Status flushed = shell::flush_output();
   if (flushed || exit_code != shell::kExitOk) return exit_code;
   if (flushed.code() == Code::kClosed) return shell::kExitFailed;  // `| head` has seen enough
@@ -123,6 +136,10 @@ int run(std::vector<std::string> words) {
   cli::add_up_command(app, request);
 
   const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  if (!request.after_dashes.empty() && !chooses_work(app, words)) {
+    words.emplace_back("--");
+    words.insert(words.end(), request.after_dashes.begin(), request.after_dashes.end());
+  }
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {
     app.parse(words);
@@ -149,17 +166,21 @@ int main(int argc, char** argv) {
   shell::fill_closed_descriptors();
   // a reader that went away is an error of the write, which says what was done
   std::signal(SIGPIPE, SIG_IGN);
+  const bool json = std::any_of(argv + 1, std::find(argv + 1, argv + argc, std::string_view("--")),
+                                [](std::string_view word) { return word == "--json"; });
+  const auto failed = [json](const std::exception& problem) {
+    const std::string text = json ? problem.what() : fmt::format("ojs-shm: {}", problem.what());
+    return shell::report(Error{Code::kInternal, text}, json);
+  };
   try {
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::system_error& problem) {
     if (problem.code() == std::errc::broken_pipe) return shell::kExitFailed;
     // Written by a format call, which throws; flush_output() says the same of other output.
     if (problem.code() == std::errc::no_space_on_device)
-      return shell::report(shell::output_lost(ENOSPC), false);
-    shell::say("ojs-shm: {}\n", problem.what());
-    return shell::kExitFailed;
+      return shell::report(shell::output_lost(ENOSPC), json);
+    return failed(problem);
   } catch (const std::exception& problem) {
-    shell::say("ojs-shm: {}\n", problem.what());
-    return shell::kExitFailed;
+    return failed(problem);
   }
 }

@@ -13,8 +13,6 @@
 namespace ojs_shm::cli {
 namespace {
 
-using std::chrono::milliseconds;
-
 std::uint32_t count_of(const std::string& name, const std::string& text) {
   std::uint32_t count = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -33,9 +31,7 @@ OnFull on_full_of(const std::string& text, const Segment& segment) {
   CircuitBreaker::Options breaker{.refusals = 0};
   LocalBufferOptions buffer{.max_jobs = 0};
   for (const auto& [name, value] : shell::pairs_of(text, '=')) {
-    const auto time = [&text = value] {
-      return milliseconds(shell::must(shell::parse_duration_ms(text)));
-    };
+    const auto time = [&text = value] { return shell::wait_of(text); };
     if (name == "retry") {
       on_full.options.retry.retries = count_of(name, value);
     } else if (name == "max") {

@@ -42,6 +42,9 @@ void read_environment(ProgressOptions& options) {
 int progress(const Request& request, const ProgressOptions& given) {
   ProgressOptions options = given;
   if (options.id.empty()) read_environment(options);
+  // A report that is refused leaves no checkpoint, either.
+  if (!(options.fraction >= 0 && options.fraction <= 1))
+    shell::refuse(Code::kInvalid, "progress is a number from 0 to 1");
   Proxy proxy = must(Proxy::attach(must(Segment::attach(request.where))));
   if (!options.checkpoint.empty())
     must(proxy.checkpoint(options.id, options.fence, options.checkpoint));

@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>
+#include <map>
 #include <optional>
 
 #include <ojs_shm/admin.hpp>
@@ -99,17 +100,33 @@ std::string weights_object(const std::string& text) {
   });
 }
 
-std::string fairness_object(const std::string& text, const std::string& weights) {
-  if (text.starts_with('{')) return text;
-  return object([&](json::ObjectWriter& writer) {
-    if (text == "on" || text == "off")
-      writer.boolean("enabled", text == "on");
-    else if (text == "across")
-      writer.text("scope", text);
-    else
-      for (const auto& [name, value] : shell::pairs_of(text, '='))
+/// What the queue has, and in its place what the flags say.
+std::string fairness_object(const QueueSetOptions& options, const TenantFairness& has) {
+  std::map<std::string, std::string> members = {
+      {"enabled", "true"},
+      {"scope", has.across ? R"("across")" : R"("within")"},
+      {"default_weight", std::to_string(has.default_weight)},
+      {"weights", object([&](json::ObjectWriter& weights) {
+         for (const auto& [tenant, weight] : has.weights)
+           weights.number(tenant, std::int64_t{weight});
+       })}};
+  std::string given = options.tenant_fairness.value_or("{}");
+  if (given == "on" || given == "across") {
+    given = given == "on" ? R"({"scope":"within"})" : R"({"scope":"across"})";
+  } else if (given == "off") {
+    given = R"({"enabled":false})";
+  } else if (!given.starts_with('{')) {
+    given = object([pairs = shell::pairs_of(given, '=')](json::ObjectWriter& writer) {
+      for (const auto& [name, value] : pairs)
         json::check(value).ok() ? writer.value(name, value) : writer.text(name, value);
-    writer.value("weights", weights_object(weights));
+    });
+  }
+  if (!json::check(given).ok()) return given;  // the reader of settings says what is wrong
+  for (const json::Member& member : json::members_of(given))
+    members[member.name] = std::string(member.value);
+  if (options.tenant_weights) members["weights"] = weights_object(*options.tenant_weights);
+  return object([&](json::ObjectWriter& writer) {
+    for (const auto& [name, value] : members) writer.value(name, value);
   });
 }
 
@@ -123,14 +140,14 @@ std::string retention_object(const std::string& text) {
   });
 }
 
-void add_order(QueueSettings& settings, const QueueSetOptions& options) {
+void add_order(QueueSettings& settings, const QueueSetOptions& options,
+               const TenantFairness& fairness) {
   const std::string order = object([&](json::ObjectWriter& writer) {
     if (options.aging) writer.value("aging", aging_object(*options.aging));
     if (options.level_weights)
       writer.value("level_weights", weights_object(*options.level_weights));
     if (options.tenant_fairness || options.tenant_weights)
-      writer.value("tenant_fairness", fairness_object(options.tenant_fairness.value_or("on"),
-                                                      options.tenant_weights.value_or("off")));
+      writer.value("tenant_fairness", fairness_object(options, fairness));
     if (options.retention) writer.value("retention", retention_object(*options.retention));
   });
   const QueueSettings read = must(parse_queue_settings(order));
@@ -202,15 +219,17 @@ int set_queue(const Request& request, const QueueSetOptions& options) {
   settings.paused = options.paused;
   if (options.max_size_bytes)
     settings.max_size_bytes = must(shell::parse_bytes(*options.max_size_bytes));
-  add_order(settings, options);
+  QueueInfo present;  // as it is; a queue that there is not yet has nothing
+  if (options.tenant_fairness || options.tenant_weights || !options.tenant_bounds.empty())
+    if (auto queue = must(Observer::attach(request.where)).queue(options.name))
+      present = std::move(queue).value();
+  add_order(settings, options, present.tenant_fairness);
   add_backpressure(settings, options);
   settings.tenant_max_depth = options.tenant_max_depth;
   if (options.tenant_max_size_bytes)
     settings.tenant_max_size_bytes = must(shell::parse_bytes(*options.tenant_max_size_bytes));
-  if (!options.tenant_bounds.empty()) {
-    const auto queue = must(Observer::attach(request.where)).queue(options.name);
-    add_tenant_bounds(settings, options, queue ? queue->tenant_bounds : std::vector<TenantBound>{});
-  }
+  if (!options.tenant_bounds.empty())
+    add_tenant_bounds(settings, options, std::move(present.tenant_bounds));
   must(must(Admin::attach(request.where)).set_queue(options.name, settings));
   if (request.json) return get_queue(request, QueueNameOptions{options.name});
   shell::inform("queue {} is set; `queue get {}` shows how", options.name, options.name);
@@ -379,10 +398,10 @@ void add_queue_commands(CLI::App& app, Request& request) {
                   "said, or 0; or "
                   "none for the strict order")
       ->type_name("LEVEL:N,...");
-  set->add_option(
-         "--tenant-fairness", set_options->tenant_fairness,
-         "Tenants share each level by turns: on, off, or default_weight=1; across: they take turns "
-         "whatever the levels of their jobs")
+  set->add_option("--tenant-fairness", set_options->tenant_fairness,
+                  "Tenants share each level by turns: on, off (weights stay), or default_weight=1; "
+                  "across: they take turns "
+                  "whatever the levels of their jobs")
       ->type_name("WHAT");
   set->add_option("--retention", set_options->retention,
                   "How long its jobs are kept after their end, such as completed=7d,discarded=30d,"

@@ -13,6 +13,7 @@
 #include <ojs_shm/observer.hpp>
 
 #include "tools/cli/command.hpp"
+#include "tools/cli/presence.hpp"
 #include "tools/cli/view.hpp"
 #include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
@@ -33,22 +34,12 @@ struct RecordOptions {
   std::optional<std::uint64_t> jobs;
 };
 
-/// Events that are on as long as this lives, if they were not on anyway.
-class EventsOn {
- public:
-  EventsOn(const Request& request, const Observer& observer) {
-    if (observer.segment_settings().events) return;
-    admin_.emplace(must(Admin::attach(request.where)));
-    must(admin_->set_events(true));
-  }
-  ~EventsOn() {
-    if (admin_) (void)admin_->set_events(false);
-  }
-  EventsOn(const EventsOn&) = delete;
-
- private:
-  std::optional<Admin> admin_;
-};
+/// They stay on at the end: another reader may have come to need them.
+void turn_events_on(const Request& request, const Observer& observer) {
+  if (observer.segment_settings().events) return;
+  must(must(Admin::attach(request.where)).set_events(true));
+  shell::say("events are on now, and stay on; `ojs-shm events --off` turns them off\n");
+}
 
 /// Turns events into lines of a trace. A job arrives when it becomes available for the first time;
 /// what goes back or is tried again is no arrival.
@@ -137,9 +128,11 @@ int record(const Request& request, const RecordOptions& options) {
   const std::uint64_t length =
       options.length.empty() ? 0 : must(shell::parse_duration_ms(options.length));
   shell::note_stop_signals();
-  const Observer observer = must(Observer::attach(request.where));
+  const Segment attached = must(Segment::observe(request.where));
+  const Observer observer = must(Observer::attach(attached));
+  Presence presence(attached);
   EventReader reader = observer.events();
-  const EventsOn on(request, observer);
+  turn_events_on(request, observer);
   const SegmentInfo segment = observer.segment_info();
   const std::uint64_t begun = shell::unix_now_ms();
   print_line(print_trace_head({segment.convention, segment.name, begun}));
@@ -167,6 +160,7 @@ int record(const Request& request, const RecordOptions& options) {
       looked = now;
     }
     if (!shell::flush_output()) break;  // the reader has gone
+    presence.must_last();
     std::this_thread::sleep_for(kLook);
   }
   pools.look();
@@ -189,7 +183,8 @@ void add_record_command(CLI::App& app, Request& request) {
       "\nOUTPUT\n"
       "  JSON, a line for each pool of workers, workflow, arrival and service; docs/simulation.md "
       "has the members.\n"
-      "  Events are turned on meanwhile, if they are off.\n"
+      "  Events are turned on, if they are off, and stay on; `ojs-shm events --off` turns them "
+      "off.\n"
       "\nEXAMPLE\n"
       "  ojs-shm record --for 10m > monday.trace; ojs-shm simulate monday.trace --workers 4\n");
 }

@@ -135,7 +135,9 @@ class ImportRun {
 struct Input {
   explicit Input(const std::string& path)
       : fd(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd < 0) shell::refuse(Code::kInvalid, fmt::format("{}: {}", path, std::strerror(errno)));
+    if (fd < 0)
+      shell::refuse(errno == EACCES ? Code::kPermission : Code::kInvalid,
+                    fmt::format("{}: {}", path, std::strerror(errno)));
   }
   Input(const Input&) = delete;
   ~Input() { ::close(fd); }

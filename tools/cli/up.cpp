@@ -3,6 +3,7 @@
 // `ojs-shm up`: a broker and a gateway, which live and end together.
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <chrono>
@@ -33,9 +34,40 @@ struct UpOptions {
 constexpr std::string_view kSizing[] = {"--size",        "--slots",    "--max-queues", "--handles",
                                         "--max-tenants", "--max-body", "--max-waiting"};
 
-std::vector<std::string> broker_words(const Request& request, const UpOptions& options) {
-  std::vector<std::string> words = {program_beside("ojs-shm-broker"), "--name", request.where.name,
-                                    "--dir", request.where.dir};
+/// The file behind --config among the broker's words; empty when there is none.
+std::string config_in(const std::vector<std::string>& words) {
+  constexpr std::string_view kFlag = "--config";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == kFlag && i + 1 < words.size()) return words[i + 1];
+    if (words[i].starts_with("--config=")) return words[i].substr(kFlag.size() + 1);
+  }
+  return {};
+}
+
+/// The segment that the broker would serve by itself, which the gateway must serve as well: of its
+/// file, unless a flag says otherwise. What is wrong with the file is for the broker to say.
+SegmentName segment_of(const Request& request, const UpOptions& options) {
+  SegmentName where = request.where;
+  const std::string config = config_in(options.command->remaining());
+  if (config.empty()) return where;
+  toml::table file;
+  try {
+    file = toml::parse_file(config);
+  } catch (const toml::parse_error&) {
+    return where;
+  }
+  const auto given = [&options](const char* flag) {
+    return options.command->get_option(flag)->count() != 0 ||
+           options.command->get_parent()->get_option(flag)->count() != 0;
+  };
+  if (!given("--name")) where.name = file["name"].value_or(where.name);
+  if (!given("--dir")) where.dir = file["dir"].value_or(where.dir);
+  return where;
+}
+
+std::vector<std::string> broker_words(const SegmentName& where, const UpOptions& options) {
+  std::vector<std::string> words = {program_beside("ojs-shm-broker"), "--name", where.name, "--dir",
+                                    where.dir};
   const std::vector<std::string> given = options.command->remaining();
   words.insert(words.end(), given.begin(), given.end());
   const auto has = [&given](std::string_view flag) {
@@ -50,12 +82,12 @@ std::vector<std::string> broker_words(const Request& request, const UpOptions& o
   return words;
 }
 
-std::vector<std::string> gateway_words(const Request& request, const UpOptions& options) {
+std::vector<std::string> gateway_words(const SegmentName& where, const UpOptions& options) {
   std::vector<std::string> words = {program_beside("ojs-shm-gateway"),
                                     "--name",
-                                    request.where.name,
+                                    where.name,
                                     "--dir",
-                                    request.where.dir,
+                                    where.dir,
                                     "--listen",
                                     options.listen};
   const auto add = [&](const char* flag, const std::string& value) {
@@ -151,9 +183,10 @@ int up(const Request& request, const UpOptions& options) {
   for (const int each : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::sigaddset(&signals, each);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
 
-  Child broker("ojs-shm-broker", broker_words(request, options));
+  const SegmentName where = segment_of(request, options);
+  Child broker("ojs-shm-broker", broker_words(where, options));
   if (!broker.first_line().starts_with("READY ")) return gave_up(broker);
-  Child gateway("ojs-shm-gateway", gateway_words(request, options));
+  Child gateway("ojs-shm-gateway", gateway_words(where, options));
   const std::string ready = gateway.first_line();
   if (!ready.starts_with("READY ")) {
     const int code = gave_up(gateway);
@@ -212,7 +245,9 @@ void add_up_command(CLI::App& app, Request& request) {
   command->add_flag("--test-hooks", options->test_hooks, "For tests of clients");
   set_footer(
       *command,
-      "\nAll other flags are the broker's: `ojs-shm-broker --help` has them. Prints READY URL "
+      "\nAll other flags are the broker's: `ojs-shm-broker --help` has them. `name` and `dir` of "
+      "its "
+      "--config hold for both,\nunless a flag says otherwise. Prints READY URL "
       "name=N when requests are\naccepted; logs of both go to stderr. Ctrl-C stops both, a second "
       "one "
       "at once, and unfinished jobs are kept.\nWhen one of the two dies, the other is stopped, and "

@@ -17,7 +17,9 @@ namespace ojs_shm::cli {
 void print_line(std::string_view json) {
   const std::string text = shell::printable_json(json);
   std::fwrite(text.data(), 1, text.size(), stdout);
+  shell::note_output();
   std::fputc('\n', stdout);
+  shell::note_output();
 }
 
 void print_members(std::string_view object) {

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <ojs_shm/observer.hpp>
@@ -79,6 +81,13 @@ std::uint32_t lease_of(const std::string& text) {
   return static_cast<std::uint32_t>(lease_ms);
 }
 
+/// A command may go to another directory.
+std::string absolute(const std::string& directory) {
+  std::error_code none;
+  const std::filesystem::path whole = std::filesystem::absolute(directory, none);
+  return none ? directory : whole.lexically_normal().string();
+}
+
 /// A queue that does not exist is made by its first job. It is named, for it may be a misspelt one.
 void name_missing_queues(const Observer& observer, const std::vector<std::string>& names) {
   std::vector<std::string> known;
@@ -138,7 +147,7 @@ int work(const Request& request, const WorkOptions& options) {
   crew.concurrency = options.concurrency;
   crew.count = options.count;
   crew.until_empty = options.until_empty;
-  crew.grace = std::chrono::milliseconds(must(shell::parse_duration_ms(options.grace)));
+  crew.grace = shell::wait_of(options.grace);
   crew.final_exits = options.final_exits;
   crew.json = request.json;
 
@@ -148,7 +157,7 @@ int work(const Request& request, const WorkOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a command may end without having read its args
   // A command that calls ojs-shm means the segment of its job.
   ::setenv("OJS_SHM_NAME", request.where.name.c_str(), 1);
-  ::setenv("OJS_SHM_DIR", request.where.dir.c_str(), 1);
+  ::setenv("OJS_SHM_DIR", absolute(request.where.dir).c_str(), 1);
   await_segment(request, kPatience);
   const Segment segment = must(Segment::attach(request.where));
   const Observer observer = must(Observer::attach(segment));
@@ -234,7 +243,8 @@ void add_work_command(CLI::App& app, Request& request) {
       "Prints a line for each job: id, type, attempt, outcome, milliseconds. The outcome is "
       "completed, retryable,\n"
       "discarded, timed_out, requeued, cancelled or lost.\n"
-      "SIGTERM and Ctrl-C end it once its commands are done, SIGTSTP and Ctrl-Z make it take no "
+      "SIGTERM, SIGHUP and Ctrl-C end it once its commands are done, SIGTSTP and Ctrl-Z make it "
+      "take no "
       "new jobs until "
       "SIGCONT.\n");
 }

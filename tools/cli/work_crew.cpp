@@ -47,7 +47,14 @@ milliseconds beat_pause(std::uint64_t lease_end_ms) {
 bool signal_pending() {
   sigset_t pending;
   ::sigpending(&pending);
-  return ::sigismember(&pending, SIGTERM) == 1 || ::sigismember(&pending, SIGINT) == 1;
+  return ::sigismember(&pending, SIGTERM) == 1 || ::sigismember(&pending, SIGINT) == 1 ||
+         ::sigismember(&pending, SIGHUP) == 1;
+}
+
+/// As `nohup` has it.
+bool hangup_is_ignored() {
+  struct sigaction inherited {};
+  return ::sigaction(SIGHUP, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN;
 }
 
 }  // namespace
@@ -56,6 +63,7 @@ sigset_t crew_signals() {
   sigset_t all;
   ::sigemptyset(&all);
   for (const int signal : {SIGTERM, SIGINT, SIGTSTP, SIGCONT}) ::sigaddset(&all, signal);
+  if (!hangup_is_ignored()) ::sigaddset(&all, SIGHUP);
   return all;
 }
 
@@ -117,9 +125,10 @@ bool WorkCrew::heed(int signals) {
   const std::lock_guard lock(mutex_);
   signalfd_siginfo info{};  // read under the lock: at every moment it is either pending or known
   if (::read(signals, &info, sizeof info) != sizeof info) return false;
-  const bool ends = info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+  const bool ends =
+      info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP;
   if (ends)
-    end(stopping_);
+    end(std::exchange(signalled_, true));
   else
     be_quiet(info.ssi_signo == SIGTSTP);
   return ends;
@@ -136,7 +145,8 @@ void WorkCrew::end(bool abort) {
 void WorkCrew::be_quiet(bool quiet) {
   if (stopping_ || std::exchange(quiet_, quiet) == quiet) return;
   for (Lane& lane : lanes_) quiet ? lane.worker.quiet() : lane.worker.resume();
-  shell::say("{}\n", quiet ? "quiet: takes no new jobs until SIGCONT" : "takes jobs again");
+  if (shell::takes_output(STDERR_FILENO, errors_stand_))
+    shell::say("{}\n", quiet ? "quiet: takes no new jobs until SIGCONT" : "takes jobs again");
 }
 
 /// What lists of workers say of it; without, they lag behind until it has ended.
@@ -209,7 +219,10 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
   auto started = JobCommand::start(options_.command, job, options_.largest_result);
   std::string outcome;
   int exit_code = -1;
-  if (!started) {
+  if (!started && started.code() != Code::kTooLarge) {
+    outcome = lane.worker.requeue(job) ? "requeued" : why_gone(job);
+    give_up(started.error());
+  } else if (!started) {
     Failure failure;
     failure.code = "cannot_start";
     failure.message = started.error().message;
@@ -239,6 +252,17 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
     exit_code = command.exit_code();
   }
   const auto ms = std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count();
+  report(job, outcome, exit_code, ms);
+}
+
+/// It would fail one job after the other: what runs ends, and no job is taken.
+void WorkCrew::give_up(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (outcome_) outcome_ = error;
+  end(aborting_);
+}
+
+void WorkCrew::report(const Job& job, const std::string& outcome, int exit_code, std::int64_t ms) {
   std::string line;
   if (options_.json) {
     line = object([&](json::ObjectWriter& writer) {
@@ -247,16 +271,18 @@ void WorkCrew::run_job(Lane& lane, Job& job) {
       count(writer, "attempt", job.attempt());
       writer.text("outcome", outcome);
       writer.number("exit_code", std::int64_t{exit_code});
-      writer.number("duration_ms", std::int64_t{ms});
+      writer.number("duration_ms", ms);
     });
   } else {
     line = fmt::format("{}\t{}\t{}\t{}\t{}", job.id(), job.type(), job.attempt(), outcome, ms);
   }
   line += '\n';
-  const std::lock_guard lock(mutex_);
-  // a report that is not read does not stop the jobs
+  const std::lock_guard lock(report_mutex_);
+  // a report that is not read stops neither the jobs nor the end
+  if (!shell::takes_output(STDOUT_FILENO, reports_stand_)) return;
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
+  shell::note_output();
 }
 
 /// Tells the segment how it went; returns the word for the report.

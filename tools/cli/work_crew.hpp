@@ -26,24 +26,26 @@ struct CrewOptions {
   std::size_t largest_result = 0;
 };
 
-/// What a crew listens to: SIGTERM and SIGINT, SIGTSTP and SIGCONT.
+/// What a crew listens to: SIGTERM and SIGINT, SIGHUP unless it was ignored, SIGTSTP and SIGCONT.
 sigset_t crew_signals();
 
-/// Threads that fetch jobs and run the command for each. SIGTERM and SIGINT, blocked by the caller
-/// in every thread as the other two, end it: first no new jobs, after the grace time (or a second
+/// Threads that fetch jobs and run the command for each. SIGTERM, SIGINT and SIGHUP, blocked by the
+/// caller in every thread as the other two, end it: first no new jobs, after the grace time (or a second
 /// signal) SIGTERM to the commands, whose jobs go back. SIGTSTP makes it quiet, which is to take no
 /// new jobs, and SIGCONT ends that. Source: ojs-graceful-shutdown 4.
 class WorkCrew {
  public:
   WorkCrew(const Segment& segment, CrewOptions options);
   ~WorkCrew();
-  /// Returns when all is done. Errors: those of Worker.
+  /// Returns when all is done. Errors: those of Worker and of JobCommand.
   Status run();
 
  private:
   struct Lane;
   void work(Lane& lane);
   void run_job(Lane& lane, Job& job);
+  void give_up(const Error& error);
+  void report(const Job& job, const std::string& outcome, int exit_code, std::int64_t ms);
   std::string settle(Lane& lane, Job& job, const class JobCommand& command);
   /// Why a job is no longer held here: "cancelled", or "lost" for any other reason.
   std::string why_gone(const Job& job) const;
@@ -65,10 +67,14 @@ class WorkCrew {
   std::vector<Lane> lanes_;
   mutable std::mutex mutex_;  // guards what follows
   bool quiet_ = false, stopping_ = false, aborting_ = false;
+  bool signalled_ = false, errors_stand_ = false;
   std::uint64_t tickets_ = 0;
   std::size_t busy_lanes_ = 0;
   Status outcome_;
   int done_fd_ = -1;  // readable when the last lane is done
+
+  std::mutex report_mutex_;  // guards what follows
+  bool reports_stand_ = false;
 };
 
 }  // namespace ojs_shm::cli

@@ -2,6 +2,7 @@
 #include "tools/shell/output.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +100,14 @@ void say(std::string_view text) noexcept {
   std::fflush(stderr);
 }
 
+bool takes_output(int fd, bool& stands) noexcept {
+  constexpr int kMomentMs = 100;
+  pollfd end{fd, POLLOUT, 0};
+  const int ready = ::poll(&end, 1, stands ? 0 : kMomentMs);
+  stands = ready <= 0;
+  return !stands;
+}
+
 namespace {
 bool quiet = false;
 }
@@ -108,11 +117,23 @@ void be_quiet() noexcept { quiet = true; }
 void inform(std::string_view text) noexcept {
   if (quiet) return;
   std::fwrite(text.data(), 1, text.size(), stdout);
+  note_output();
   std::fputc('\n', stdout);
+  note_output();
+}
+
+namespace {
+int first_failure = 0;  // of stdout
+}
+
+void note_output() noexcept {
+  if (first_failure == 0 && std::ferror(stdout) != 0) first_failure = errno;
 }
 
 Error output_lost(int number) {
-  return Error{number == EPIPE ? Code::kClosed : Code::kInternal,
+  return Error{number == EPIPE    ? Code::kClosed
+               : number == ENOSPC ? Code::kNoSpace
+                                  : Code::kInternal,
                fmt::format("not all output could be written: {}{}",
                            number != 0 ? std::strerror(number) : "stdout failed",
                            number == ENOSPC ? "; make room there or write elsewhere" : "")};
@@ -121,7 +142,7 @@ Error output_lost(int number) {
 Status flush_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return output_lost(errno);
+  return output_lost(first_failure != 0 ? first_failure : errno);
 }
 
 }  // namespace ojs_shm::shell

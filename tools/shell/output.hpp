@@ -34,6 +34,10 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
 }
 
+/// Whether a line that is written to the descriptor now is taken at once. Waits a moment for a slow
+/// reader, but not again for one that `stands`, which the caller keeps between two calls.
+bool takes_output(int fd, bool& stands) noexcept;
+
 /// From now on inform() says nothing.
 void be_quiet() noexcept;
 /// One line to stdout that tells what is so now, for people; not with --quiet.
@@ -43,10 +47,13 @@ void inform(fmt::format_string<Args...> format, Args&&... args) {
   inform(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
 }
 
+/// After each write to stdout: a buffer that is full is written then, and only then errno says why
+/// it failed.
+void note_output() noexcept;
 /// What is said when stdout failed with this errno; 0: it is not known why.
 Error output_lost(int number);
 /// Sends what was written to stdout on its way. An error when any of it could not be written, now
-/// or before; kClosed when its reader went away.
+/// or before; kClosed when its reader went away, kNoSpace when its device is full.
 Status flush_output();
 
 }  // namespace ojs_shm::shell

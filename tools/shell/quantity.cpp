@@ -12,6 +12,7 @@
 
 #include "tools/shell/refusal.hpp"
 #include "worker_api/json/time_text.hpp"
+#include "worker_api/roles/attachment.hpp"
 
 namespace ojs_shm::shell {
 namespace {
@@ -58,6 +59,11 @@ Result<std::uint64_t> parse_duration_ms(std::string_view text) {
   return invalid(
       fmt::format("\"{}\" is not a duration: it {}; for example 500ms, 30s, 5m, 1h or PT30S", text,
                   text_of(parsed.fault)));
+}
+
+std::chrono::milliseconds wait_of(std::string_view text) {
+  const std::uint64_t ms = must(parse_duration_ms(text));
+  return internal::within_reach(std::chrono::milliseconds(static_cast<std::int64_t>(ms)));
 }
 
 Result<std::uint64_t> parse_time_ms(std::string_view text) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@ namespace ojs_shm::shell {
 Result<std::uint64_t> parse_bytes(std::string_view text);
 /// "250ms", "30s" or "30", "5m", "1h30m", "2d", or ISO 8601 such as "PT1M30S": milliseconds.
 Result<std::uint64_t> parse_duration_ms(std::string_view text);
+/// The same as a wait that can be added to a clock: what is longer is a hundred years. Throws
+/// shell::Refusal.
+std::chrono::milliseconds wait_of(std::string_view text);
 /// RFC 3339, or a duration from now: Unix time in milliseconds.
 Result<std::uint64_t> parse_time_ms(std::string_view text);
 std::uint64_t unix_now_ms();

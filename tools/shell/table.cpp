@@ -80,6 +80,7 @@ void Table::print() const {
   const std::string text =
       stdout_is_terminal() ? aligned(has_colours(STDOUT_FILENO)) : tab_separated();
   std::fwrite(text.data(), 1, text.size(), stdout);
+  note_output();
 }
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }

@@ -46,11 +46,13 @@ int print_samples(const Options& options) {
   Sampler sampler(open_observer(options));
   const std::uint64_t most = options.once ? 1 : options.samples;
   for (std::uint64_t n = 1; most == 0 || n <= most; ++n) {
+    if (sampler.last().removed && options.post_mortem.empty()) sampler.follow(options.where);
     const Sample& sample = sampler.take();
     const std::string text =
         options.json ? print_sample(sample) + "\n"
                      : text_of(options, sampler.observer(), sample) + (n == most ? "" : "\n");
     std::fwrite(text.data(), 1, text.size(), stdout);
+    shell::note_output();
     if (const Status flushed = shell::flush_output(); !flushed)
       return flushed.code() == Code::kClosed ? shell::kExitFailed
                                              : shell::report(flushed.error(), options.json);

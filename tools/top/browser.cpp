@@ -47,10 +47,7 @@ void Browser::read_events() {
 
 /// The name may lead to another segment by now, and that segment is meant.
 void Browser::follow_a_new_segment() {
-  if (!options_.post_mortem.empty()) return;
-  Result<Observer> observer = Observer::attach(options_.where);
-  if (!observer) return;
-  sampler_.follow(std::move(observer).value());
+  if (!options_.post_mortem.empty() || !sampler_.follow(options_.where)) return;
   events_.emplace(sampler_.observer().events({.from_start = true}));
   log_ = {};
   notice_ = "a new segment has the name";

@@ -16,10 +16,12 @@ void write_rates(json::ObjectWriter& writer, std::string_view name,
 
 }  // namespace
 
-/// The census, and the rates that only a program knows that has looked before.
+/// The census, whether the segment's file is gone, and the rates that only a program knows that has
+/// looked before.
 std::string print_sample(const Sample& sample) {
   std::string text = print_census(sample.census);
   text.pop_back();
+  text += sample.removed ? ",\"removed\":true" : ",\"removed\":false";
   text += ",\"rates\":";
   json::ObjectWriter rates(text);
   for (std::size_t i = 0; i < kSpanCount; ++i) {

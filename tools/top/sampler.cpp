@@ -139,11 +139,14 @@ const Sample& Sampler::take() {
   return sample_;
 }
 
-void Sampler::follow(Observer observer) {
-  observer_ = std::move(observer);
+bool Sampler::follow(const SegmentName& where) {
+  Result<Observer> observer = Observer::attach(where);
+  if (!observer) return false;
+  observer_ = std::move(observer).value();
   history_.clear();
   sample_ = {};
   broker_seen_ = false;
+  return true;
 }
 
 }  // namespace ojs_shm::top

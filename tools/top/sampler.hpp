@@ -78,8 +78,8 @@ class Sampler {
   const Sample& take();
   const Sample& last() const { return sample_; }
   const Observer& observer() const { return observer_; }
-  /// Goes on with the segment that now has the name.
-  void follow(Observer observer);
+  /// Goes on with the segment that now has the name, if there is one.
+  bool follow(const SegmentName& where);
 
  private:
   Observer observer_;
