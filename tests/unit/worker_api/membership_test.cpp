@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "tests/unit/engine/at_access.hpp"
@@ -25,11 +26,18 @@ TEST(Membership, nobody_joins_a_segment_that_is_looked_through_to_be_removed) {
   Segment segment = Segment::create(name, small()).value();
   std::thread other;
   Code joined = Code::kOk;
+  std::atomic<bool> done = false;
   Status removed;
   {
-    const AtAccess while_it_looks([&](shm::Access access, shm::Point, const void*) {
-      if (access == shm::Access::kLoad && !other.joinable())
-        other = std::thread([&] { joined = Segment::attach(name).code(); });
+    const AtAccess while_it_looks([&](shm::Access access, shm::Point, const void* word) {
+      if (word != segment.attachment()->store().job(0).control.address() || other.joinable() ||
+          access != shm::Access::kLoad)
+        return;
+      other = std::thread([&] {
+        joined = Segment::attach(name).code();
+        done = true;
+      });
+      for (int look = 0; look < 300'000 && !done; ++look) std::this_thread::yield();
     });
     removed = remove_segment(segment, Removal::kUnused);
   }
