@@ -86,28 +86,32 @@ void copy_access(int file, const std::string& segment_path) {
 
 }  // namespace
 
+void LockFile::keep(int fd) {
+  struct stat made {};
+  fd_ = fd;
+  error_ = fd >= 0 ? 0 : errno;
+  if (fd >= 0 && ::fstat(fd, &made) == 0) device_ = made.st_dev, inode_ = made.st_ino;
+}
+
 std::string LockFile::open(const std::string& segment_path, bool writable, unsigned mode,
                            const std::string& group) {
   const std::string path = path_of(segment_path);
-  fd_ = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW);
-  if (fd_ < 0 && errno == ENOENT && writable) {
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd_ >= 0) {
-      if (!group.empty())
-        if (const struct group* found = ::getgrnam(group.c_str()); found != nullptr)
-          if (::fchown(fd_, static_cast<uid_t>(-1), found->gr_gid) != 0) {
-            error_ = errno;
-            ::unlink(path.c_str());  // made a moment ago, for nothing
-            return path + ": cannot change its group to '" + group + "'";
-          }
-      if (mode == 0) copy_access(fd_, segment_path);
-    }
+  keep(::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW));
+  const bool makes = fd_ < 0 && error_ == ENOENT && writable;
+  if (makes) keep(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (fd_ < 0) return path + ": " + std::generic_category().message(error_);
+  // Also a file whose maker was killed before it had done this; that may be another user's.
+  const struct group* const found = group.empty() ? nullptr : ::getgrnam(group.c_str());
+  if (found != nullptr && ::fchown(fd_, static_cast<uid_t>(-1), found->gr_gid) != 0 && makes) {
+    error_ = errno;
+    ::unlink(path.c_str());  // made a moment ago, for nothing
+    return path + ": cannot change its group to '" + group + "'";
   }
-  error_ = fd_ >= 0 ? 0 : errno;
-  if (fd_ >= 0 && mode != 0) ::fchmod(fd_, mode);  // also one that a maker left who was killed
-  if (struct stat made{}; fd_ >= 0 && ::fstat(fd_, &made) == 0)
-    device_ = made.st_dev, inode_ = made.st_ino;
-  return fd_ >= 0 ? std::string() : path + ": " + std::generic_category().message(error_);
+  if (mode != 0)
+    ::fchmod(fd_, mode);
+  else if (makes)
+    copy_access(fd_, segment_path);
+  return {};
 }
 
 bool LockFile::try_lock(std::uint32_t byte) const {

@@ -42,6 +42,8 @@ class LockFile {
   int error() const { return error_; }
 
  private:
+  void keep(int fd);
+
   int fd_ = -1, error_ = 0;
   std::uint64_t device_ = 0, inode_ = 0;
 };

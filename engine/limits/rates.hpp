@@ -20,8 +20,8 @@ class Rates {
   /// When one may begin at the earliest, Unix ms; 0: now.
   std::uint64_t next(const LimitKey& key, std::uint64_t now) const;
   bool take(LimitKey& key, std::uint64_t now) const;
-  /// Sets the throttle; what began under another, or before the clock was set back, holds nobody up
-  /// for longer than it can.
+  /// Sets the throttle. Jobs that began under an earlier one, or before the clock was set back,
+  /// delay no job for longer than this throttle can.
   static void set_pace(LimitKey& key, ThrottleRule rule, std::uint64_t now);
   /// Closes the key until then, unless it is closed for longer already.
   static void close(LimitKey& key, std::uint64_t until);

@@ -32,7 +32,7 @@ class Bell {
   void call(std::uint32_t owner) const;
   /// Wakes all that wait for the end of the job in the slot.
   void ring_completion(std::uint32_t slot) const;
-  /// Of any job: a lane that died may have ended it, and told nobody.
+  /// Wakes all that wait for the end of any job: a dead lane may have ended a job without a ring.
   void ring_completions() const;
 
   // ---- listeners

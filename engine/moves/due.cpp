@@ -127,7 +127,7 @@ std::uint64_t Changer::end_leases(std::uint32_t begin, std::uint32_t end, std::u
   for (std::uint32_t slot = begin; slot < std::min(end, store_.slots()); ++slot) {
     const JobRecord& job = store_.job(slot);
     const Control control(job.control.load());  // PAIR slot-active
-    // Its dispatch may be counted already, and whoever settles it may give it back.
+    // Its dispatch may be counted already, and the lane that settles it may give it back.
     if (control.state() == kSlotClaimed || control.state() == kSlotSettling)
       look_again(now + kUnsettledMs);
     if (control.state() != kSlotActive) continue;

@@ -24,12 +24,13 @@ bool TenantFetch::Found::goes_before(const Found& other) const {
          std::tie(other.standing, other.since, other.ring, other.id);
 }
 
-/// Whether a limit of the job, its queue's among them, has no room: claimed, it would lose its
-/// place.
+/// Whether the job waits for a limit, its queue's among them, that has no room: claimed, it would
+/// lose its place. A limit that drops or reschedules does so when the job is claimed.
 bool TenantFetch::held_back(std::uint32_t slot, std::uint64_t now) const {
   const LimitList keys = limits_of(store_, slot, store_.job(slot), false);
-  return !std::all_of(keys.key.begin(), keys.key.begin() + keys.count, [&](std::uint32_t key) {
-    return may_begin(store_, store_.limit_keys[key], now);
+  return std::any_of(keys.key.begin(), keys.key.begin() + keys.count, [&](std::uint32_t at) {
+    const LimitKey& key = store_.limit_keys[at];
+    return on_limit_of(key.config.load()) == OnLimit::kWait && !may_begin(store_, key, now);
   });
 }
 

@@ -265,7 +265,7 @@ TEST(CliRefusals, behind_two_dashes_stand_no_flags) {
                  "--", "more"})
                 .exit_code,
             2)
-      << "the name of a segment is no command";
+      << "a segment's name is not a command";
 }
 
 TEST(CliRefusals, a_negative_count_is_refused) {

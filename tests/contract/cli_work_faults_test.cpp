@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `ojs-shm work` where something is in its way: a program that is gone, a reader that stands still,
+// `ojs-shm work` where something is in its way: a missing program, output that is not read,
 // a terminal that was closed, a command inside another one, processes that outlive their command.
 #include <fcntl.h>
 #include <gtest/gtest.h>

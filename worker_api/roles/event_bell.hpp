@@ -136,19 +136,28 @@ class EventBell {
     std::ranges::sort(queues);
     queues.erase(std::unique(queues.begin(), queues.end()), queues.end());
   }
-  /// A pool that is gone changes nothing.
+  /// Those from which its user gets jobs: an isolated queue is for its pool alone. A pool that is
+  /// gone changes nothing.
   void look_up_queues() {
     const engine::Store& store = handle_->store();
-    std::vector<std::uint32_t> found = found_queues(handle_->store(), wanted_.queues);
-    std::erase_if(found, [&store](std::uint32_t q) { return store.queue(q).isolated.load() != 0; });
+    std::vector<std::uint32_t> found;
+    bool known = false;
+    const auto add = [&](const std::vector<std::uint32_t>& queues, std::uint64_t pool) {
+      for (const std::uint32_t q : queues)
+        if (const std::uint64_t own = store.queue(q).isolated.load(); own == 0 || own == pool)
+          found.push_back(q);
+      known = known || !queues.empty();
+    };
+    add(found_queues(handle_->store(), wanted_.queues), 0);
     for (const std::string& name : wanted_.pools) {
       const std::uint32_t pool = engine::find_pool(store, name);
       const auto plan = pool == engine::kNoIndex ? std::nullopt : engine::pool_plan(store, pool);
-      if (plan) found.insert(found.end(), plan->queues.begin(), plan->queues.end());
+      if (plan) add(plan->queues, pool + 1);
     }
+    if (!known) return;
     handle_->actor().look_for_pools(!wanted_.pools.empty());
     name_each_once(found);
-    if (!found.empty()) queues_ = std::move(found);
+    queues_ = std::move(found);
   }
   /// A call may be for an enqueue that waits for room: then all that came since the last ring
   /// count.

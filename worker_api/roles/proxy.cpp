@@ -31,7 +31,6 @@ constexpr std::size_t kMostKnownWorkers = 4096;
 
 /// What the queues and weights of one request may cost before it looks at a job: the steps of a
 /// cycle's making are its turns times its queues.
-constexpr std::size_t kMostQueues = 1000;
 constexpr std::uint64_t kMostSteps = 1U << 22;
 
 /// What the job has beside type and args; a snapshot without texts has nothing.
@@ -79,8 +78,9 @@ const Segment& Proxy::segment() const { return impl_->handle->segment(); }
 Status Proxy::Impl::check(const FetchRequest& request) const {
   if (request.queues.empty())
     return internal::invalid_setting("queues", "queues must name at least one queue");
-  if (request.queues.size() > kMostQueues)
-    return internal::invalid_setting("queues", "a fetch names at most 1000 queues", kMostQueues);
+  if (request.queues.size() > kMostFetchQueues)
+    return internal::invalid_setting("queues", "a fetch names at most 1000 queues",
+                                     kMostFetchQueues);
   if (Status checked = check_names(request.queues); !checked) return checked;
   if (request.weights.empty()) return {};
   if (request.weights.size() != request.queues.size())

@@ -14,16 +14,10 @@
 namespace ojs_shm::test {
 namespace {
 
-SegmentOptions small() {
-  SegmentOptions options;
-  options.slots = 64;
-  return options;
-}
-
 TEST(Membership, nobody_joins_a_segment_that_is_looked_through_to_be_removed) {
   const ScratchDirectory folder;
   const SegmentName name{"s", folder.path()};
-  Segment segment = Segment::create(name, small()).value();
+  Segment segment = Segment::create(name, few_slots(64)).value();
   std::thread other;
   Code joined = Code::kOk;
   std::atomic<bool> done = false;
@@ -51,7 +45,7 @@ TEST(Membership, nobody_joins_a_segment_that_is_looked_through_to_be_removed) {
 TEST(Membership, one_that_came_in_first_keeps_its_segment) {
   const ScratchDirectory folder;
   const SegmentName name{"s", folder.path()};
-  Segment segment = Segment::create(name, small()).value();
+  Segment segment = Segment::create(name, few_slots(64)).value();
   {
     const Segment other = Segment::attach(name).value();
     EXPECT_EQ(remove_segment(segment, Removal::kUnused).code(), Code::kInUse);
@@ -85,7 +79,7 @@ TEST(Membership, who_has_closed_its_lock_repairs_nobody_and_is_closed) {
 TEST(Membership, a_lock_file_that_is_made_anew_is_for_all_who_may_write_the_segment) {
   const ScratchDirectory folder;
   const SegmentName name{"s", folder.path()};
-  SegmentOptions options = small();
+  SegmentOptions options = few_slots(64);
   options.mode = 0660;
   const std::string path = internal::path_of(name), lock = shm::LockFile::path_of(path);
   Segment::create(name, options).value();

@@ -101,6 +101,28 @@ TEST_F(Awaits, jobs_of_a_pool_s_isolated_queue_are_told_that_were_there_before) 
   EXPECT_TRUE(eventually([&] { return readable(fd); })) << "it is still there";
 }
 
+TEST_F(Awaits, jobs_of_a_queue_that_another_pool_isolates_are_not_told) {
+  PoolSettings both, isolated;
+  both.queues = {"own", "shared"};
+  isolated.queues = {"own"};
+  isolated.isolated = true;
+  ASSERT_TRUE(s.admin.set_pool("p", both).ok());
+  ASSERT_TRUE(s.admin.set_pool("other", isolated).ok());
+  s.put({}, "own");
+  const int fd = proxy.await_jobs({}, {"p"}).value();
+  FetchRequest request;
+  request.pool = "p";
+  int told = 0;
+  for (int look = 0; look < 50; ++look) {
+    pollfd one{fd, POLLIN, 0};
+    if (::poll(&one, 1, 10) != 1) continue;
+    ++told;
+    read_all(fd);
+    EXPECT_TRUE(proxy.fetch(request)->empty());
+  }
+  EXPECT_LT(told, 10);
+}
+
 TEST_F(Awaits, one_that_has_ended_or_is_gone_is_told_at_once) {
   const std::string done = s.put();
   s.drain();

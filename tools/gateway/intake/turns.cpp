@@ -3,6 +3,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <ojs_shm/proxy.hpp>
+#include <ojs_shm/registered_worker.hpp>
+
 #include "tools/gateway/replies/json_text.hpp"
 #include "tools/gateway/routes/fault.hpp"
 
@@ -10,21 +13,18 @@ namespace ojs_shm::gateway {
 
 namespace {
 
-/// As many queues as a fetch may name: each is looked for among all weights.
-constexpr std::size_t kMostQueues = 1000;
-
+/// Each queue is looked for among all weights.
 void check_count(std::size_t count, std::string_view name) {
-  if (count > kMostQueues)
-    throw invalid_request(fmt::format("{} name at most {} queues", name, kMostQueues), name);
+  if (count > kMostFetchQueues)
+    throw invalid_request(fmt::format("{} name at most {} queues", name, kMostFetchQueues), name);
 }
 
 }  // namespace
 
 std::optional<std::string> worker_in(const Body& body) {
-  constexpr std::size_t kLongestId = 128;
   auto id = body.text("worker_id");
-  if (id && id->size() > kLongestId)
-    throw invalid_request(fmt::format("worker_id must have at most {} bytes", kLongestId),
+  if (id && id->size() > kLongestWorkerId)
+    throw invalid_request(fmt::format("worker_id must have at most {} bytes", kLongestWorkerId),
                           "worker_id");
   return id;
 }

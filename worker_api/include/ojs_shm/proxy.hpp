@@ -20,6 +20,9 @@
 
 namespace ojs_shm {
 
+/// The most queues that one fetch names.
+constexpr std::size_t kMostFetchQueues = 1000;
+
 /// What one fetch asks for.
 struct FetchRequest {
   /// tried at each fetch from left to right, or as `weights` say; 1,000 at most; ignored when a

@@ -133,12 +133,19 @@ class Queue(Administration, Crons):
         specs, kept = self._specs(jobs)
         ids = ctypes.create_string_buffer(max(1, len(specs) * _abi.ID_SIZE))
         wait_ms = milliseconds(block_timeout, "block_timeout", 53)
-        if jobs and threading.current_thread() is threading.main_thread():
+        if jobs and threading.current_thread() is threading.main_thread() and self._has_room_handle():
             return self._await_room(jobs, specs, wait_ms, ids)
         with self._producers.lent() as producer:
             code = producer.call(library().enqueue_within, specs, len(specs), wait_ms, ids)
             del kept
             return accepted(jobs, ids, code, producer)
+
+    def _has_room_handle(self) -> bool:
+        try:
+            with self._room.lent():
+                return True
+        except errors.SegmentFull:  # no handle is left for it
+            return False
 
     def _await_room(self, jobs: Sequence[NewJob], specs: Any, wait_ms: int, ids: Any) -> list[Accepted]:
         """As enqueue_within, but it is Python that waits: Ctrl-C and handlers of signals come through, and the place in line

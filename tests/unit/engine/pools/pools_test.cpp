@@ -240,12 +240,12 @@ TEST(Pools, FS_T11_a_fetch_for_a_tenant_that_has_no_job_spends_no_turn) {
   ASSERT_TRUE(s.admin.set_pool("p", settings).ok());
   fill(s, {"a", "b"}, 20);
   Proxy proxy = Proxy::attach(s.segment).value();
-  FetchRequest of_nobody;
-  of_nobody.pool = "p";
-  of_nobody.tenant = "nobody";
+  FetchRequest unknown_tenant;
+  unknown_tenant.pool = "p";
+  unknown_tenant.tenant = "nobody";
   Names got;
   for (int i = 0; i < 12; ++i) {
-    EXPECT_TRUE(proxy.fetch(of_nobody)->empty());
+    EXPECT_TRUE(proxy.fetch(unknown_tenant)->empty());
     got.push_back(next(s));
   }
   EXPECT_EQ(shares(got), (std::map<std::string, int>{{"a", 10}, {"b", 2}}));

@@ -82,6 +82,16 @@ TEST_F(TenantFetches, PRI_T03_what_a_limit_holds_back_keeps_its_place) {
   }
 }
 
+TEST_F(TenantFetches, a_limit_that_drops_does_so) {
+  RateLimit drops;
+  drops.concurrency = 0;
+  drops.on_limit = OnLimit::kDrop;
+  ASSERT_TRUE(s.admin.set_limit("tenant:b", drops).ok());
+  const std::string id = put_for("b", 2);
+  EXPECT_EQ(next_of("b"), "");
+  EXPECT_EQ(s.state_of(id), State::kDiscarded);
+}
+
 TEST_F(TenantFetches, a_paused_queue_gives_nothing) {
   const std::string id = put_for("a", 0);
   actor.set_paused(actor.ensure_queue("default"), true);
