@@ -5,7 +5,7 @@ import concurrent.futures
 import datetime
 import unittest
 
-from segments import BOUND, OnQueue, eventually
+from segments import BOUND, Broker, OnQueue, eventually
 
 import ojs_shm
 from ojs_shm import NewJob, Retry
@@ -117,6 +117,21 @@ class Submitting(OnQueue):
             eventually(lambda: self.queue.stats().raw["waiting"] == 1)
             first.cancel()
             self.assertEqual(waiting.result().state, "available")
+
+    def test_a_submit_waits_for_room_where_no_handle_is_left(self):
+        with Broker("qo", "--handles", "4") as broker, ojs_shm.connect_sync(**broker.where) as queue:
+            queue.configure(max_depth=2)
+            queue.submit("any")
+            others = []
+            with self.assertRaises(ojs_shm.SegmentFull):
+                while True:
+                    others.append(ojs_shm.connect_sync(**broker.where))
+                    others[-1].submit("other", queue="others")
+            self.assertEqual(queue.submit("any", block_timeout=1).state, "available")
+            with self.assertRaises(ojs_shm.QueueFull):
+                queue.submit("any", block_timeout=0.02)
+            for other in others:
+                other.close()
 
     def test_BP_T19_a_full_tenant_is_refused_and_others_are_not(self):
         self.queue.configure(tenant_max_depth=1, tenant_bounds={"big": {"max_depth": 2}})
