@@ -131,6 +131,7 @@ void add_both() {
 
 void add_one_way_latency() {
   add_both<BareWord>();
+  add_both<RingsAndSlots>();
   for_each_peer([]<Peer P>() { add_both<P>(); });
 }
 

@@ -10,6 +10,7 @@
 #include "bench/peers/moodycamel_queues.hpp"
 #include "bench/peers/ojs_shm.hpp"
 #include "bench/peers/posix_mq.hpp"
+#include "bench/peers/rings_and_slots.hpp"
 #include "bench/peers/server_process.hpp"
 #if defined(OJS_SHM_BENCH_TBB)
 #include "bench/peers/tbb_priority_queue.hpp"
