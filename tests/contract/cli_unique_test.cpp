@@ -85,5 +85,18 @@ TEST_F(CliUnique, an_export_brings_the_key_into_another_segment) {
   EXPECT_EQ(other.cli({"enqueue", "-t", "once", "--unique", "type"}).exit_code, 5);
 }
 
+TEST_F(CliUnique, an_import_refuses_a_job_whose_key_another_has_and_goes_on) {
+  ASSERT_EQ(enqueue({"--unique", "type"}).exit_code, 0);
+  const std::string text = segment_.cli({"export"}).out;
+  const LiveSegment other;
+  const std::string there = other.enqueue({"-t", "once", "--unique", "type"});
+  const Finished in =
+      other.cli({"import", "-", "--json"}, text + R"({"job":{"type":"b","priority":1}})" + "\n");
+  EXPECT_EQ(in.exit_code, 1);
+  EXPECT_EQ(member(in.out, "refused"), "1");
+  EXPECT_EQ(member(in.out, "jobs"), "1");
+  EXPECT_THAT(in.err, HasSubstr(there));
+}
+
 }  // namespace
 }  // namespace ojs_shm::test

@@ -52,9 +52,6 @@ struct ImportOptions {
   std::string file;
 };
 
-/// Where another line cannot fare better: everything but a fault of the line itself.
-bool is_the_lines_fault(Code code) { return code == Code::kInvalid || code == Code::kTooLarge; }
-
 class ImportRun {
  public:
   ImportRun(Import& import, int fd, bool json)
@@ -88,7 +85,7 @@ class ImportRun {
  private:
   bool judge(const Status& done) {
     if (done) return true;
-    if (!is_the_lines_fault(done.code())) throw shell::Refusal{done.error()};
+    if (!refuses_one_line(done.code())) throw shell::Refusal{done.error()};
     ++refused_;
     bar_.clear();
     shell::report(done.error(), json_);

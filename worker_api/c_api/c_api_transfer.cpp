@@ -91,13 +91,17 @@ ojs_shm_import_report report_of(const ojs_shm::ImportReport& done, std::uint64_t
   return report;
 }
 
-/// Takes all lines; the first error of a line is kept, any other ends it.
+/// Takes all lines; the first error of a line is kept, as kInvalid, any other ends it.
 Status import_lines(ojs_shm::Import& import, LineSource& lines, std::uint64_t& refused) {
   Status first;
   const auto goes_on = [&](const Status& done) {
     if (done) return true;
-    if (done.code() != Code::kInvalid && done.code() != Code::kTooLarge) return false;
-    if (refused++ == 0) first = done;
+    if (!ojs_shm::refuses_one_line(done.code())) return false;
+    if (refused++ == 0) {
+      ojs_shm::Error error = done.error();
+      error.code = Code::kInvalid;
+      first = std::move(error);
+    }
     return true;
   };
   while (const auto line = lines.next())

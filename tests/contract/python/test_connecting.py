@@ -80,6 +80,20 @@ class Connecting(OnSegment, unittest.TestCase):
         for where in (old, new):
             ojs_shm.remove_segment(**where, force=True)
 
+    def test_an_import_goes_on_behind_a_job_whose_key_another_has(self):
+        path = os.path.join(self.broker.dir, "export")
+        old, new = ({"name": f"{self.broker.name}-{which}", "dir": self.broker.dir} for which in ("old", "new"))
+        for where in (old, new):
+            ojs_shm.create_segment(**where, slots=64)
+            with ojs_shm.connect_sync(**where) as queue:
+                queue.submit("any", unique={"keys": ["type"]})
+                queue.submit("other", 1)
+        ojs_shm.export_segment(path, **old)
+        report = ojs_shm.import_segment(path, **new)
+        self.assertEqual((report["jobs"], report["refused"]), (1, 1))
+        for where in (old, new):
+            ojs_shm.remove_segment(**where, force=True)
+
     def test_many_threads_share_one_connection(self):
         with ojs_shm.connect_sync(**self.broker.where, queue="shared") as queue:
             ids, failed = [], []

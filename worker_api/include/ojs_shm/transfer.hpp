@@ -50,6 +50,7 @@ class OJS_SHM_API Import {
 
   /// The first line of an export first. Errors: kInvalid (the line is at fault), kOtherFormat (the
   /// first line is not an export's, or that of an export that this library cannot read), kTooLarge,
+  /// kDuplicate (another job has its unique key, or a job of the workflow is here without it),
   /// kSegmentFull. The message names the line.
   Status take(std::string_view line);
   /// After the last line: puts in the jobs without a priority, so that they are behind the rest.
@@ -62,5 +63,10 @@ class OJS_SHM_API Import {
   explicit Import(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// Whether an error of Import::take() is the line's alone, so that the next may fare better.
+inline bool refuses_one_line(Code code) {
+  return code == Code::kInvalid || code == Code::kTooLarge || code == Code::kDuplicate;
+}
 
 }  // namespace ojs_shm
