@@ -4,11 +4,13 @@
 
 #include <set>
 #include <type_traits>
+#include <vector>
 
 #include "engine/audit/audit.hpp"
 #include "engine/bounds/account_look.hpp"
 #include "engine/limits/limits.hpp"
 #include "engine/tables/job_look.hpp"
+#include "engine/workers/registry.hpp"
 #include "shm/blocks.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
@@ -432,6 +434,37 @@ TEST_F(Audit, names_no_more_than_a_thousand_findings_and_only_what_stays) {
   EXPECT_EQ(engine::audit_patiently(s.store()), std::vector<engine::Finding>{});
   const Corrupted word(queue().waiters[15], 1ULL << 63);
   EXPECT_EQ(engine::audit_patiently(s.store()), engine::audit(s.store()));
+}
+
+TEST_F(Audit, I29_a_worker_that_stands_twice_or_is_written_by_nobody) {
+  using engine::WorkerControl, engine::WorkerPhase, engine::WorkerSign;
+  std::vector<std::uint32_t> places;
+  for (const char* id : {"one", "two"}) {
+    engine::WorkerKey key;
+    ASSERT_EQ(engine::Registry(s.actor()).report({.id = id, .pledges = true}, key),
+              engine::Outcome::kOk);
+    places.push_back(key.place());
+  }
+  ASSERT_EQ(found(), std::set<std::uint32_t>{});
+  engine::WorkerMark& mark = s.store().worker_marks[places[0]];
+  const WorkerControl alive(mark.control.load());
+  const std::uint32_t free_lane = raw().geometry().lanes;  // plus one
+  for (const WorkerControl wrong :
+       {alive.to(WorkerPhase::kChanging, 0), alive.to(WorkerPhase::kChanging, free_lane),
+        alive.to(WorkerPhase::kAlive, s.actor().lane() + 1),
+        alive.to(static_cast<WorkerPhase>(7), 0)}) {
+    const Corrupted word(mark.control, wrong.word);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{29})) << wrong.word;
+  }
+  {
+    const Corrupted word(mark.sign, WorkerSign(s.now_ms(), alive.life() + 1).word);
+    EXPECT_EQ(found(), (std::set<std::uint32_t>{29}));
+  }
+  std::uint64_t(&id)[16] = s.store().workers[places[1]].id;
+  const std::uint64_t before = id[0];
+  id[0] = s.store().workers[places[0]].id[0];
+  EXPECT_EQ(found(), (std::set<std::uint32_t>{29}));
+  id[0] = before;
 }
 
 TEST_F(Audit, a_lost_hint_and_a_leaked_chunk_are_mended) {
