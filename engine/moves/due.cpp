@@ -8,7 +8,7 @@
 #include "engine/tables/own_times.hpp"
 #include "engine/tables/probes.hpp"
 
-// What time brings: due jobs, expiry, leases, retention. Called by the supervisor; nothing here
+// What time brings: due jobs, expiry, leases. Called by the supervisor; nothing here
 // is on a job's path.
 
 namespace ojs_shm::engine {

@@ -32,7 +32,7 @@ struct ReportTexts {
 
 /// What a report leaves in JobRecord::signals. All of it changes by one cas, so that a reader sees
 /// a fraction with the texts that were reported with it.
-///   15..0 the fraction in 1/10,000 plus one (0: none)  22 it has texts
+///   14..0 the fraction in 1/10,000 plus one (0: none)  22 it has texts
 ///   31..23 the attempt that reported  57..32 first block of the texts
 ///   63..58 counts their changes, for blocks come again
 /// A report belongs to one attempt. The next one begins without, though the texts keep their blocks

@@ -109,7 +109,8 @@ int run(std::vector<std::string> words) {
       "-q,--quiet", [](std::int64_t) { shell::be_quiet(); },
       "Do not say what was done: only answers and errors");
   app.add_option("--attach-timeout", request.attach_timeout,
-                 "Wait so long for a segment that is not there yet [enqueue and work 2s, else 0]")
+                 "Wait so long for a segment that is not there yet [enqueue, work and workflow run "
+                 "2s, else 0]")
       ->type_name("TIME");
   cli::add_enqueue_command(app, request);
   cli::add_work_command(app, request);
