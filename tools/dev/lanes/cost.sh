@@ -14,11 +14,11 @@ single 1610
 prepared 1530
 events 1840
 bounded 1790
-batch 1120
+batch 1130
 prepared_batch 1030
 c_abi 2460
 c_prepared 2205
-enqueue 615
+enqueue 620
 unique 860
 replace 1770"
 lines=0 ways=()
