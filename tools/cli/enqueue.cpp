@@ -192,7 +192,9 @@ void add_enqueue_command(CLI::App& app, Request& request) {
       ->type_name("TIME");
   command
       ->add_option(kBlockTimeout, options->block_timeout,
-                   "Wait for so long for room in a full queue whose strategy is block (0)")
+                   "Wait for so long for room in a full queue whose strategy is block (0); not "
+                   "with --on-full")
+      ->excludes("--on-full")
       ->type_name("TIME");
   set_footer(*command,
              "\nWithout --type each line of standard input is an envelope, such as\n"

@@ -148,7 +148,7 @@ void LocalBuffer::Impl::count_out(const std::string& queue, const Parcel& parcel
 void LocalBuffer::Impl::bring_first(const std::string& queue, Lane& lane, Clock::time_point now) {
   if (breaker) {
     if (auto open = breaker->admit(queue)) {
-      lane.due = now + recommended_delay(*open);
+      lane.due = now + std::chrono::seconds(1);
       return;
     }
   }

@@ -11,15 +11,16 @@ bool is_refusal(Code code) noexcept {
   return code == Code::kQueueFull || code == Code::kSegmentFull;
 }
 
-std::chrono::milliseconds recommended_delay(const Error&) noexcept {
-  return std::chrono::seconds(1);
+std::chrono::milliseconds recommended_delay(const Error& refusal) noexcept {
+  return std::max<std::chrono::milliseconds>(std::chrono::seconds(1),
+                                             std::chrono::milliseconds(refusal.retry_after_ms));
 }
 
 std::chrono::milliseconds next_delay(std::chrono::milliseconds last,
                                      std::chrono::milliseconds recommended,
                                      std::chrono::milliseconds max_delay) noexcept {
   const std::chrono::milliseconds doubled = last < max_delay / 2 ? 2 * last : max_delay;
-  return last.count() <= 0 ? recommended : std::max(recommended, doubled);
+  return last.count() <= 0 ? recommended : std::max(last, doubled);
 }
 
 Clock::~Clock() = default;

@@ -59,20 +59,28 @@ TEST(Resilience, BP_P1_the_delay_is_the_recommended_one_and_then_doubles_up_to_a
   EXPECT_EQ(next_delay(5s, 5s, 60s), 10s);
   EXPECT_EQ(next_delay(40s, 5s, 60s), 60s);
   EXPECT_EQ(next_delay(60s, 5s, 60s), 60s);
-  EXPECT_EQ(next_delay(5s, 30s, 60s), 30s) << "a longer recommendation counts";
-  EXPECT_EQ(next_delay(60s, 90s, 60s), 90s) << "also beyond the maximum";
+  EXPECT_EQ(next_delay(0ms, 90s, 60s), 90s) << "the recommendation counts beyond the maximum";
+  EXPECT_EQ(next_delay(90s, 90s, 60s), 90s);
+  EXPECT_EQ(next_delay(5s, 30s, 60s), 10s) << "it is that of the first refusal";
   EXPECT_EQ(next_delay(milliseconds::max(), 1s, milliseconds::max()), milliseconds::max());
 }
 
 TEST(Resilience, BP_P1_an_error_that_recommends_nothing_means_a_second) {
-  EXPECT_EQ(recommended_delay(Error{Code::kQueueFull}), 1s);
+  Error refusal{Code::kQueueFull};
+  EXPECT_EQ(recommended_delay(refusal), 1s);
+  refusal.retry_after_ms = 5'000;
+  EXPECT_EQ(recommended_delay(refusal), 5s);
+  refusal.retry_after_ms = 20;
+  EXPECT_EQ(recommended_delay(refusal), 1s);
   Full full;
-  EXPECT_GE(recommended_delay(full.refusal()), 1s);
+  full.stop_clock();
+  EXPECT_EQ(recommended_delay(full.refusal()), 1s);
 }
 
 TEST(Resilience,
      BP_P1_a_refused_job_is_tried_again_after_growing_pauses_and_then_the_error_surfaces) {
   Full full;
+  full.stop_clock();
   const auto clock = std::make_shared<JumpingClock>();
   auto producer = full.resilient({.retry = {.retries = 5, .max_delay = 6s}, .clock = clock});
   const milliseconds first = recommended_delay(full.refusal());
