@@ -16,6 +16,13 @@ JobFilter narrowed(JobFilter filter, BulkAction action) {
   return filter;
 }
 
+/// What stands in the way of one job says nothing of the next: that it is gone, that another job
+/// has its unique key, that a stopped process is in the middle of it.
+bool is_passed_by(Code code) {
+  return code == Code::kNotFound || code == Code::kWrongState || code == Code::kDuplicate ||
+         code == Code::kTimeout;
+}
+
 bool concerns(const BriefJob& job, BulkAction action) {
   switch (action) {
     case BulkAction::kCancel: return !is_terminal(job.state);
@@ -90,8 +97,7 @@ Result<BulkReport> Admin::bulk(BulkAction action, const JobFilter& filter,
     goes_on = !progress || progress(report);
     if (!goes_on) break;
     const Status done = act(job.id);
-    const bool passed_by = done.code() == Code::kNotFound || done.code() == Code::kWrongState;
-    if (!done && !passed_by) return done.error();
+    if (!done && !is_passed_by(done.code())) return done.error();
     ++(done ? report.done : report.skipped);
   }
   if (progress && goes_on) (void)progress(report);

@@ -198,5 +198,23 @@ TEST(Revived, in_bulk_cancelled_ones_come_only_by_their_name) {
   EXPECT_EQ(s.state_of(cancelled), State::kAvailable);
 }
 
+TEST(Revived, in_bulk_one_whose_key_another_has_is_skipped_and_the_rest_goes_on) {
+  QuietSegment s;
+  JobSpec unique = spec_of();
+  const JobUnique key = JobUnique::of(unique, UniquePolicy{}).value();
+  unique.unique = &key;
+  const std::string first = s.put(unique);
+  ASSERT_TRUE(s.producer.cancel(first).ok());
+  const std::string rival = s.put(unique), other = s.put();
+  ASSERT_TRUE(s.producer.cancel(other).ok());
+  const auto report = s.admin.bulk(BulkAction::kRetry, {.state = State::kCancelled});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->done, 1U);
+  EXPECT_EQ(report->skipped, 1U);
+  EXPECT_EQ(s.state_of(first), State::kCancelled);
+  EXPECT_EQ(s.state_of(rival), State::kAvailable);
+  EXPECT_EQ(s.state_of(other), State::kAvailable);
+}
+
 }  // namespace
 }  // namespace ojs_shm::test
