@@ -26,6 +26,11 @@ struct QueueNumber {
   std::uint64_t (*of)(const QueueInfo& queue);
 };
 
+/// Without those that expired, made room or went with their queue.
+std::uint64_t given_up(const QueueInfo& queue) {
+  return queue.failed_attempts_total - queue.retried_total;
+}
+
 constexpr QueueNumber kQueueNumbers[] = {
     {"ojs_queue_depth", "Jobs available, scheduled, retryable or pending.", MetricType::Gauge,
      [](const QueueInfo& q) { return q.depth; }},
@@ -56,9 +61,9 @@ constexpr QueueNumber kQueueNumbers[] = {
     {"ojs_dead_letter_pruned_total", "Dead letters that were too old or too many.",
      MetricType::Counter, [](const QueueInfo& q) { return q.pruned_total; }},
     {"ojs_job_discarded_total", "Jobs given up after their last attempt.", MetricType::Counter,
-     [](const QueueInfo& q) { return q.discarded_total - q.expired_total - q.dropped_total; }},
+     given_up},
     {"ojs_job_failed_total", "The same, by the name of ojs-observability.", MetricType::Counter,
-     [](const QueueInfo& q) { return q.discarded_total - q.expired_total - q.dropped_total; }},
+     given_up},
     {"ojs_workers_busy", "Jobs held by workers, by the name of ojs-observability.",
      MetricType::Gauge,
      [](const QueueInfo& q) { return q.by_state[static_cast<std::size_t>(State::kActive)]; }},

@@ -118,8 +118,8 @@ function markOf(point) {
     enqueued: point.enqueued / seconds,
     dispatched: point.dispatched / seconds,
     completed: point.processed / seconds,
-    // What the stream's counters call "failed"; in the history that word counts attempts.
-    failed: point.discarded / seconds,
+    // What the stream's counters call "failed" are jobs; in the history that word counts attempts.
+    failed: (point.failed - point.retried) / seconds,
     retried: point.retried / seconds,
     depth: point.depth,
     active: point.active,

@@ -41,7 +41,7 @@ export function Workflows({ query }) {
 async function cancel(flow) {
   const yes = await ask({
     title: 'Cancel this workflow?', action: 'Cancel it', danger: true,
-    text: 'Steps that have not begun never will; active ones are asked to stop. This cannot be undone.',
+    text: 'Steps that have not begun never will; those that run may end. This cannot be undone.',
   });
   if (yes) act(() => call(`workflows/${part(flow.id)}`, { method: 'DELETE' }), 'The workflow is cancelled.');
 }
