@@ -192,12 +192,17 @@ void examine(const std::string& name, const Segment& segment, Others others) {
   for (const char* queue : {"default", "other"})
     ASSERT_TRUE(admin.set_queue(queue, {0, 0, false}).ok());
   // what only time lets go; permits must be free by themselves
-  for (const LimitInfo& limit : observer.limits())
+  for (const LimitInfo& limit : observer.limits()) {
+    if (limit.closed_until_ms != 0) {
+      RateLimit open = limit.limit;
+      if (!limit.limit.concurrency && limit.limit.rate == 0 && limit.limit.throttle == 0)
+        open.concurrency = 1;  // what it was has been taken back
+      ASSERT_TRUE(admin.set_limit(limit.key, open).ok());
+    }
     if (limit.limit.rate != 0 || limit.limit.throttle != 0) {
       ASSERT_TRUE(admin.clear_limit(limit.key).ok());
-    } else if (limit.closed_until_ms != 0) {
-      ASSERT_TRUE(admin.set_limit(limit.key, limit.limit).ok());
     }
+  }
   for (const JobInfo& info : observer.list({})) {
     if (info.state == State::kPending) {
       ASSERT_TRUE(admin.producer().activate(info.id).ok());
