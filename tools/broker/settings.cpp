@@ -123,8 +123,8 @@ constexpr Setting kSettings[] = {
        return put(parse_count(text), s.dead.max_count.emplace());
      }},
     {"keep", "",
-     "Keep the segment when the broker stops, also when no unfinished job and no dead letter is in "
-     "it",
+     "Keep the segment when the broker stops, also when no unfinished job, dead letter or cron is "
+     "in it",
      [](Settings& s, std::string_view text) {
        const Status known = yes_or_no(text, s.keep);
        return known && s.keep && s.remove ? keep_or_remove() : known;

@@ -128,9 +128,9 @@ int reprioritize(const Request& request, const ReprioritizeOptions& options) {
   return shell::kExitOk;
 }
 
-void add_choice(CLI::App& command, IdsOptions& options) {
+void add_choice(CLI::App& command, IdsOptions& options, const std::string& state) {
   add_filter(command, options.filter);
-  command.add_option("--state", options.filter.state, "Only in this state, such as scheduled")
+  command.add_option("--state", options.filter.state, "Only in this state, such as " + state)
       ->type_name("S");
   command.add_flag("-y,--yes", options.yes, "Do not ask");
 }
@@ -144,13 +144,13 @@ void add_change_commands(CLI::App& app, Request& request) {
                               "an active one gets SIGTERM from its worker",
                               &cancel);
   stop->add_option("ID", stop_options->ids, "The jobs")->transform(shell::known_id);
-  add_choice(*stop, *stop_options);
+  add_choice(*stop, *stop_options, "scheduled");
 
   const auto [now, now_options] = add_command<IdsOptions>(
       app, request, "promote",
       "Run scheduled and retryable jobs now: they become available before their time", &promote);
   now->add_option("ID", now_options->ids, "The jobs")->transform(shell::known_id);
-  add_choice(*now, *now_options);
+  add_choice(*now, *now_options, "scheduled");
 
   const auto [again, again_options] = add_command<IdsOptions>(
       app, request, "retry",
@@ -158,7 +158,7 @@ void add_change_commands(CLI::App& app, Request& request) {
       "choose, --state cancelled chooses cancelled jobs, else it is discarded ones",
       &retry);
   again->add_option("ID", again_options->ids, "The jobs")->transform(shell::known_id);
-  add_choice(*again, *again_options);
+  add_choice(*again, *again_options, "cancelled");
 
   const auto [end, end_options] = add_command<IdsOptions>(
       app, request, "drop",
@@ -166,7 +166,7 @@ void add_change_commands(CLI::App& app, Request& request) {
       "that flags choose",
       &drop);
   end->add_option("ID", end_options->ids, "The jobs")->transform(shell::known_id);
-  add_choice(*end, *end_options);
+  add_choice(*end, *end_options, "cancelled");
 
   const auto [move, move_options] = add_command<ReprioritizeOptions>(
       app, request, "reprioritize",

@@ -408,7 +408,7 @@ void add_queue_commands(CLI::App& app, Request& request) {
                   "cancelled=off; off: as the segment keeps them")
       ->type_name("STATE=TIME,...");
   set->add_option("--tenant-weights", set_options->tenant_weights,
-                  "Turns of tenants, such as acme:5,basic:1; others have 1")
+                  "Turns of tenants, such as acme:5,basic:1; others have default_weight (1)")
       ->type_name("TENANT:N,...");
   set->add_option("--shards", set_options->shards,
                   "Lines that share the queue; order holds within one")

@@ -75,15 +75,15 @@ void add_segment_commands(CLI::App& app, Request& request) {
   add_command<SegmentsOptions>(app, request, "segments",
                                "List the segments of the directory: alive, stale or unreadable",
                                &segments);
-  const auto [rm, options] =
-      add_command<RemoveOptions>(app, request, "rm",
-                                 "Remove a segment's files; refuses while it holds unfinished jobs "
-                                 "or dead letters (status 5), or a process lives",
-                                 &remove);
+  const auto [rm, options] = add_command<RemoveOptions>(
+      app, request, "rm",
+      "Remove a segment's files; refuses while it holds unfinished jobs, "
+      "dead letters or crons (status 5), or a process lives",
+      &remove);
   rm->add_option("NAME", options->name, "The segment's name")->required();
   rm->add_flag("--force", options->force,
-               "Also with jobs, which are lost, and under living processes; never a file that is "
-               "not a segment");
+               "Also with jobs and crons, which are lost, and under living processes; never a file "
+               "that is not a segment");
 }
 
 }  // namespace ojs_shm::cli

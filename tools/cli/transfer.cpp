@@ -150,10 +150,11 @@ int import_all(const Request& request, const ImportOptions& options) {
 }  // namespace
 
 void add_transfer_commands(CLI::App& app, Request& request) {
-  CLI::App* out = add_command<ExportOptions>(
-                      app, request, "export",
-                      "Print a segment's queues, pools, limits and jobs, for import", &export_all)
-                      .first;
+  CLI::App* out =
+      add_command<ExportOptions>(
+          app, request, "export",
+          "Print a segment's queues, pools, limits, crons and jobs, for import", &export_all)
+          .first;
   out->add_option("NAME", request.where.name, "The segment (--name)");
   set_footer(
       *out,

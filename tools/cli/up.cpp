@@ -245,13 +245,12 @@ void add_up_command(CLI::App& app, Request& request) {
   command->add_flag("--test-hooks", options->test_hooks, "For tests of clients");
   set_footer(
       *command,
-      "\nAll other flags are the broker's: `ojs-shm-broker --help` has them. `name` and `dir` of "
-      "its "
-      "--config hold for both,\nunless a flag says otherwise. Prints READY URL "
-      "name=N when requests are\naccepted; logs of both go to stderr. Ctrl-C stops both, a second "
-      "one "
-      "at once, and unfinished jobs are kept.\nWhen one of the two dies, the other is stopped, and "
-      "the exit "
+      "\nAll other flags are the broker's: `ojs-shm-broker --help` has them; --max-body is the "
+      "gateway's. Without --config the\nbroker gets --max-queues 256 unless it is given, and "
+      "--size 64M unless a flag says how large the segment is to be.\n`name` and `dir` of its "
+      "--config hold for both, unless a flag says otherwise. Prints READY URL name=N when\n"
+      "requests are accepted; logs of both go to stderr. Ctrl-C stops both, a second one at once, "
+      "and unfinished jobs are\nkept. When one of the two dies, the other is stopped, and the exit "
       "status is 1. A name or port in use: 3.\n"
       "\nEXAMPLE\n  ojs-shm up --name mail --size 64M --listen 127.0.0.1:8080\n");
 }

@@ -195,7 +195,7 @@ void add_workflow_commands(CLI::App& app, Request& request) {
   run->add_flag("--strict", run_options->strict,
                 "Refuse members that mean nothing; without it they are told on stderr");
   const auto [list, list_options] = add_command<WorkflowListOptions>(
-      *workflow, request, "list", "Workflows, the newest first", &list_workflows);
+      *workflow, request, "list", "Workflows, the newest first; 1,000 at most", &list_workflows);
   list->add_option("--state", list_options->state, "running, completed, failed or cancelled")
       ->type_name("STATE");
   list->add_option("--tenant", list_options->tenant,

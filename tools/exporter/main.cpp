@@ -52,9 +52,9 @@ int run(int argc, char** argv) {
   app.footer(
       "\nGET /metrics answers in Prometheus' text format, or in OpenMetrics when the Accept header "
       "prefers it.\n"
-      "SIGTERM and SIGINT end the program. Who may reach the address may read the numbers and the "
-      "names of queues,\n"
-      "tenants and limits: behind a loopback address that is this machine.\n\n" +
+      "SIGTERM, SIGINT and SIGHUP end the program. Who may reach the address may read the numbers "
+      "and the names of\n"
+      "queues, tenants and limits: behind a loopback address that is this machine.\n\n" +
       shell::exit_code_help() +
       "\nEXAMPLE\n  ojs-shm-exporter --listen 127.0.0.1:9464 &\n"
       "  curl http://127.0.0.1:9464/metrics\n");

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lane.sh"
 readonly HELP="crash [--points [--short] | --instructions [--every N] | --storms] [--long] [--seed N] [--seconds N]
   every crash point, instructions chosen by lot, then storms of a few seconds each (--seconds, default 12)
-  --points: the crash points alone; --short: a repairer is killed after half as many of the writes
+  --points: the crash points alone; --short: repairers are killed after two deaths of each operation instead of four
   --instructions: these alone; with --long after every change of the segment, when a kill stands for all instructions up
     to the next change, and after every 1,000th instruction, and every operation beside every other one that stands
     still in its middle, all of it as built and at -O3; --every N: after every N-th one instead; 1, which is every single

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: every operation and policy, kills and stops at once, audited every second [--minutes N] [--seed N]
+# ABOUT: nearly every operation, all policies, kills and stops at once, audited every second [--minutes N] [--seed N]
 # NEEDS: build test
 . "$(dirname "$0")/../lane.sh"
 readonly HELP="soak [--minutes N] [--seconds N] [--seed N]    (default: 10 minutes)"

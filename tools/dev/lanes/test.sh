@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ABOUT: builds, runs all tests and the short forms of the other lanes (under 20 minutes on two cores)
+# ABOUT: builds, runs all tests and the short forms of the lanes that have one (under 20 minutes on two cores)
 # NEEDS: build
 # WANTS: test
 . "$(dirname "$0")/../lane.sh"

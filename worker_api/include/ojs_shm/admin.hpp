@@ -48,8 +48,8 @@ struct QueueSettings {
 /// "interval", "rate", "cap" or "floor"} or "default", "level_weights": {"0": 5, "high": 3,
 /// "*": 1}, "shards", "tenant_fairness": {"enabled", "strategy": "fair-share", "scope": "within" or
 /// "across", "default_weight", "weights": {"a": 5}}, "retention": {"completed": "P7D",
-/// "discarded": "P30D", "cancelled": null}}`, null takes back. Errors: kInvalid; `subject` is the
-/// member.
+/// "discarded": "P30D", "cancelled": null}}`; null takes back, and only within `retention`.
+/// Errors: kInvalid; `subject` is the member.
 OJS_SHM_API Result<QueueSettings> parse_queue_settings(std::string_view json);
 
 struct SegmentFile {
@@ -77,7 +77,9 @@ enum class BulkKind : std::uint8_t { kEnqueue, kCancel, kRetry, kDelete };
 struct BulkReport {
   std::uint64_t matched = 0;  ///< jobs that the filter chose when it began
   std::uint64_t done = 0;     ///< so far
-  std::uint64_t skipped = 0;  ///< jobs whose state had changed, or never allowed it; so far
+  /// jobs whose state had changed or never allowed it, whose unique key another has, or in which a
+  /// stopped process was in the middle; so far
+  std::uint64_t skipped = 0;
 };
 
 /// How long dead letters are kept, and how many of the segment; 0: without limit, unset: as it is.
@@ -93,7 +95,8 @@ enum class QueueDeletion : std::uint8_t {
   kDiscard,  ///< they are discarded with the error type "queue_deleted", also those at work
 };
 
-/// Changes settings and mends. One thread at a time.
+/// Changes settings and mends. One thread at a time. Any change answers kTimeout when a stopped
+/// process is in the middle of it.
 class OJS_SHM_API Admin {
  public:
   static Result<Admin> attach(const Segment& segment);
@@ -135,12 +138,12 @@ class OJS_SHM_API Admin {
   /// one counts as one): when it is taken back as by clear_limit(); 0: never. Errors: kInvalid,
   /// kSegmentFull.
   Status set_limit(std::string_view key, const RateLimit& limit, std::uint64_t expires_at_ms = 0);
-  /// No limit until a job brings one. Errors: kNotFound.
+  /// No limit until a job brings one; what a job has closed stays closed. Errors: kNotFound.
   Status clear_limit(std::string_view key);
   /// Makes a cron or replaces the cron of that name, whose counts stay; true when it is new. Its
   /// next time is computed from now on, unless expression and timezone are the same as before.
-  /// Errors: kInvalid (`subject` is the member: "expression", "timezone", ...), kSegmentFull (also
-  /// 256 crons).
+  /// Errors: kInvalid (`subject` is the member: "expression", "timezone", ...), kTooLarge,
+  /// kSegmentFull (also 256 crons).
   Result<bool> set_cron(const CronSpec& spec);
   /// Its jobs stay. Errors: kNotFound.
   Status remove_cron(std::string_view name);
@@ -201,14 +204,14 @@ class OJS_SHM_API Admin {
 OJS_SHM_API std::vector<SegmentFile> list_segments(const std::string& dir);
 /// What remove_segment() may remove with the files.
 enum class Removal : std::uint8_t {
-  /// nothing: a segment with unfinished jobs, dead letters or a living process is refused
+  /// nothing: a segment with unfinished jobs, dead letters, crons or a living process is refused
   kUnused,
   kWithJobs,  ///< its jobs; a segment with a living process is refused
   kForced,    ///< its jobs, also under living processes, which go on with the removed segment
 };
-/// Removes the files. Errors: kNotFound, kInUse (a process lives in it), kWrongState (jobs are
-/// left; the message says how many), kOtherFormat (not a segment: never removed; or one whose jobs
-/// this library cannot count: kForced only), kPermission.
+/// Removes the files. Errors: kNotFound, kInUse (a process lives in it), kWrongState (jobs or crons
+/// are left; the message says how many), kOtherFormat (not a segment: never removed; or one whose
+/// jobs this library cannot count: kForced only), kPermission.
 OJS_SHM_API Status remove_segment(const SegmentName& name, Removal removal = Removal::kUnused);
 /// Removes the files of this very segment. Errors: as above, where this process does not count;
 /// kNotFound also when its name now leads to another segment. kForced acts as kWithJobs.

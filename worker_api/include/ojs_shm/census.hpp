@@ -38,7 +38,8 @@ struct OJS_SHM_API QueueCensus {
   /// "paused", "full", "starving", "warning" (over its threshold) or "running": the first that
   /// holds.
   std::string_view state() const;
-  /// The order in force: "strict", "ageing" or "weights", with ", tenants" and ", N shards".
+  /// The order in force: "strict", "ageing" or "weights", with ", tenants" or ", tenants across",
+  /// and ", N shards".
   std::string order() const;
 };
 

@@ -32,8 +32,10 @@ OJS_SHM_API std::optional<CronOverlap> cron_overlap_by_name(std::string_view nam
 
 /// A job to be enqueued again and again. The views need to live only during the call.
 struct CronSpec {
-  std::string_view name = {};         ///< `^[a-z0-9][a-z0-9-.]*$`; of another cron: replaces it
-  std::string_view expression = {};   ///< five fields, or "@hourly" and the like: docs/cron.md
+  std::string_view name = {};  ///< `^[a-z0-9][a-z0-9-.]*$`; of another cron: replaces it
+  /// five or six fields (six begin with seconds), "@hourly" and the like, or "@every 90s":
+  /// docs/cron.md
+  std::string_view expression = {};
   std::string_view timezone = "UTC";  ///< IANA
   std::string_view description = {};  ///< for readers
   CronOverlap overlap = CronOverlap::kSkip;

@@ -63,8 +63,10 @@ struct Event {
   bool atomic = false;     ///< such a request: to all or none
   /// of the failed attempt, while the job still has it
   std::optional<JobError> error;
-  std::string cron_name;         ///< of an event about a cron; `at_ms` is then when it fires next
-  std::string_view reason = "";  ///< why a cron enqueued no job: "overlap_skip", "queue_full"
+  std::string cron_name;  ///< of an event about a cron; `at_ms` is then when it fires next
+  /// why a cron enqueued no job: "overlap_skip", "queue_full", "segment_full", "duplicate" or
+  /// "damaged" (a stranger wrote into it)
+  std::string_view reason = "";
   std::uint64_t scheduled_at_ms = 0, run_count = 0;  ///< of a cron; 0: it was triggered
   /// of a cron, as long as there is one of that name
   std::string cron_expression, timezone;
@@ -75,7 +77,7 @@ struct Event {
   /// of its root, as long as the segment keeps it; `workflow_type`: "chain", "group", "batch" or
   /// "workflow"
   std::string workflow_name, workflow_type, workflow_tenant;
-  std::string step_id;                                 ///< the step's name, else the id of its job
+  std::string step_id;  ///< the step's name, else the id of its job; its number once that is gone
   std::uint32_t total_steps = 0, steps_remaining = 0;  ///< its jobs; those that have not ended
   /// Of a registered worker: that has the job, or that the event is about. Then "worker.lost": it
   /// was ended for its silence of `duration_ms`, `count` jobs returned; "worker.stopped": it was

@@ -75,7 +75,8 @@ struct JobSpec {
   std::string_view args = "[]";
   std::string_view queue = "default";  ///< 1..128 bytes, `^[a-z0-9][a-z0-9-.]*$`
   std::string_view id = {};            ///< a UUIDv7 in lower case; empty: the library makes it
-  /// empty or a JSON object, not checked: meta, tags and the client's own members
+  /// empty or a JSON object: meta, tags and the client's own members. Only its meta.tenant_id and
+  /// result_ttl are checked
   std::string_view extra = {};
   /// a number of the segment's convention; unset: the type's default, else the convention's
   std::optional<std::int64_t> priority = {};
@@ -145,7 +146,7 @@ struct JobInfo {
   std::uint64_t cancelled_at_ms = 0;
   std::uint64_t discarded_at_ms = 0;
   /// discarded: "expired", "enqueue_ttl_expired", "total_timeout" (while it waited), "dropped" (for
-  /// want of room) or "failed"; else empty
+  /// want of room, or by its limit before a first attempt) or "failed"; else empty
   std::string discard_reason;
   std::uint64_t next_attempt_at_ms = 0;  ///< retryable
   std::uint32_t retry_delay_ms = 0;      ///< the last delay

@@ -66,7 +66,7 @@ struct LimitInfo {
 /// the limit is an operator's: `key` may be left out, and there may be `expires_at`, a time of RFC
 /// 3339.
 OJS_SHM_API Result<JobLimit> parse_limit(std::string_view json, bool key_given = false);
-/// As parse_limit() reads it, with everything else that is known about it.
+/// One JSON object with the rule and its counts; parse_limit() does not read it.
 OJS_SHM_API std::string print_limit(const LimitInfo& limit);
 
 }  // namespace ojs_shm

@@ -90,7 +90,8 @@ struct QueueInfo {
   std::uint64_t dead_letters = 0;           ///< of the discarded ones: kept for an operator
   /// how long the oldest available job has been available; 0: there is none
   std::uint64_t oldest_age_ms = 0;
-  std::uint64_t failed_attempts_total = 0;  ///< attempts that ended in a failure or a timeout
+  /// attempts that ended in a failure or a timeout, and jobs that a limit dropped
+  std::uint64_t failed_attempts_total = 0;
   std::uint64_t enqueued_total = 0, dispatched_total = 0, completed_total = 0, discarded_total = 0,
                 cancelled_total = 0, retried_total = 0, returned_total = 0, rejected_total = 0,
                 conflicts_total = 0, dropped_total = 0, expired_total = 0, reprioritized_total = 0;
@@ -140,7 +141,8 @@ struct LastRepair {
 /// `{"at", "pid", "repaired_by", "slots_mended"}`
 OJS_SHM_API std::string print_last_repair(const LastRepair& repair);
 
-/// While it is on, no queue hands out a job; enqueues, acks and everything else go on.
+/// While it is on, no queue hands out a job, no scheduled job or retry becomes available and no
+/// cron fires; enqueues and acks go on.
 struct Maintenance {
   bool enabled = false;
   std::string reason = {};
@@ -295,10 +297,10 @@ class OJS_SHM_API Observer {
   Result<WorkflowInfo> workflow(std::string_view id) const;
   /// The newest first, without results.
   std::vector<WorkflowInfo> workflows(const WorkflowFilter& filter = {}) const;
-  /// Available jobs in the order in which they would be fetched, then the other jobs by time. A
-  /// queue with weights of levels is listed level by level, best first, because turns decide among
-  /// its levels. In a queue with tenants, each level lists the first job of each tenant, then the
-  /// second jobs, and so on.
+  /// Available jobs in the order in which they would be fetched, then the other jobs, queue by
+  /// queue, by creation. A queue with weights of levels is listed level by level, best first,
+  /// because turns decide among its levels. In a queue with tenants, each level lists the first job
+  /// of each tenant, then the second jobs, and so on.
   std::vector<JobInfo> list(const JobFilter& filter) const;
   /// Looks at the control words of all jobs, and copies only the jobs of the page.
   JobPage page(const JobPageRequest& request) const;

@@ -6,8 +6,7 @@
 //
 // Conventions, true for every entry unless its own comment says otherwise:
 //
-//  1. Handles are opaque. ojs_shm_close() takes any of them, in any order; a handle keeps the
-//     segment mapped.
+//  1. Handles are opaque and keep the segment mapped. ojs_shm_close() takes any, in any order.
 //  2. Results. An `int` is OJS_SHM_OK or a negative OJS_SHM_E_ code; an `int64_t` is a length, a
 //     count or such a code. ojs_shm_strerror() explains a code, ojs_shm_last_error() tells what
 //     went wrong this time, and ojs_shm_last_error_detail() gives it to a program. Out-parameters
@@ -32,10 +31,13 @@
 //  7. Processes. After fork() the child's inherited handles, but for those that only read, answer
 //     OJS_SHM_E_CLOSED; the child attaches for itself.
 //  8. No callbacks, no exceptions, no longjmp, no signals, nothing printed, no locale. No call
-//     blocks unless it has a timeout, or its producer was opened with retries (resilience.h). Times
-//     are milliseconds: points are counted from 1970-01-01T00:00Z, 0 meaning never or unset.
+//     waits for work or room unless it has a timeout, or its producer was opened with retries
+//     (resilience.h). Any change that meets a stopped process gives up after a second or two
+//     (TIMEOUT), an attach after 5 s (NOMEM). Times are milliseconds: points are counted from
+//     1970-01-01T00:00Z, 0 meaning never or unset.
 //  9. Wrong arguments (a NULL that is not allowed, a handle of another kind, a closed handle as far
-//     as can be seen) are answered with OJS_SHM_E_INVALID and change nothing.
+//     as can be seen) are answered with OJS_SHM_E_INVALID and change nothing. Opening a handle that
+//     does more than look: also NOMEM (none free), CLOSED, PERMISSION (the segment only observes).
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,16 +52,14 @@ extern "C" {
 
 // --- Versions ------------------------------------------------------------------------------------
 
-// Counts up when an entry or a struct of this header changes so that old callers break. Growth does
-// not count it up.
+// Counts up when an entry or a struct changes so that old callers break, not when it grows.
 #define OJS_SHM_ABI_VERSION 1
 
 // The library's version, such as "0.1.0". Static text.
 OJS_SHM_API const char* ojs_shm_version(void);
 // The segment format that this library reads and writes.
 OJS_SHM_API uint32_t ojs_shm_format(void);
-// Call it once with OJS_SHM_ABI_VERSION after loading the library: OJS_SHM_E_STALE_VERSION when
-// they do not fit.
+// Call it first, with OJS_SHM_ABI_VERSION: OJS_SHM_E_STALE_VERSION when they do not fit.
 OJS_SHM_API int ojs_shm_check_abi(uint32_t abi_version);
 
 // --- Codes and errors ----------------------------------------------------------------------------
@@ -76,7 +76,7 @@ enum {
   OJS_SHM_E_PERMISSION = -8,     // the operating system refused access to the segment
   OJS_SHM_E_IN_USE = -9,         // another process has that name, role or file
   OJS_SHM_E_OTHER_FORMAT = -10,  // another segment format, layout or convention
-  OJS_SHM_E_DUPLICATE = -11,     // a job with that id exists
+  OJS_SHM_E_DUPLICATE = -11,     // a job with that id exists, or one with the same unique key
   OJS_SHM_E_TOO_LARGE = -12,     // body, result or name longer than the segment's maximum
   OJS_SHM_E_EMPTY = -13,         // nothing to fetch, or the job handle holds none
   OJS_SHM_E_TIMEOUT = -14,       // the given time passed
@@ -123,12 +123,11 @@ OJS_SHM_API int ojs_shm_close(void* handle);
 
 // --- Segments ------------------------------------------------------------------------------------
 
-// One attachment of this process: the files DIR/ojs-shm.NAME and DIR/ojs-shm.NAME.lock. In all
-// entries a NULL name means the environment's OJS_SHM_NAME, else "default"; a NULL dir means
-// OJS_SHM_DIR, else /dev/shm.
+// One attachment: the files DIR/ojs-shm.NAME and DIR/ojs-shm.NAME.lock. A NULL name always means
+// the environment's OJS_SHM_NAME, else "default"; a NULL dir its OJS_SHM_DIR, else /dev/shm.
 typedef struct ojs_shm_segment ojs_shm_segment;
 
-// What can be chosen only when a segment is made; 0, NULL: a default, for 64 MiB and 100,000 jobs.
+// What can be chosen only when a segment is made; 0, NULL: a default, for 60 MiB and 102,400 jobs.
 typedef struct ojs_shm_segment_options {
   size_t struct_size;
   const char* convention;  // of priorities: "ojs" (default), "ojs-core" or "qo"
@@ -145,35 +144,34 @@ typedef struct ojs_shm_segment_options {
   uint32_t reserved;
 } ojs_shm_segment_options;
 
-// Attaches as a living member. Errors: CANNOT_ATTACH, OTHER_FORMAT, PERMISSION, NOMEM.
+// Attaches as a living member. Errors: INVALID (the name), CANNOT_ATTACH, OTHER_FORMAT, PERMISSION,
+// NOMEM, IN_USE (its lock file is gone, and a process lives in it).
 OJS_SHM_API int ojs_shm_segment_attach(const char* name, const char* dir,
                                        ojs_shm_segment** segment);
 // Makes a segment, whole or not at all, and attaches; `options` may be NULL. Errors: IN_USE,
-// NO_SPACE, INVALID, PERMISSION.
+// NO_SPACE, INVALID, PERMISSION, CANNOT_ATTACH (no such directory).
 OJS_SHM_API int ojs_shm_segment_create(const char* name, const char* dir,
                                        const ojs_shm_segment_options* options,
                                        ojs_shm_segment** segment);
-// Maps it read-only and joins nothing; only observers can be opened on it. Errors as for attach.
+// Maps it read-only and joins nothing, for observers. Errors: as attach, but for NOMEM and IN_USE.
 OJS_SHM_API int ojs_shm_segment_observe(const char* name, const char* dir,
                                         ojs_shm_segment** segment);
-// Looks at a copy of a segment's file as its last trace left it; only observers can be opened on
-// it. Errors: CANNOT_ATTACH, OTHER_FORMAT, PERMISSION.
+// The same of a copy of a segment's file, as its last trace left it. Errors: as observe.
 OJS_SHM_API int ojs_shm_segment_examine(const char* path, ojs_shm_segment** segment);
 // "ojs", "ojs-core" or "qo".
 OJS_SHM_API int64_t ojs_shm_segment_convention(const ojs_shm_segment* segment, char* buffer,
                                                size_t size);
 OJS_SHM_API int64_t ojs_shm_segment_path(const ojs_shm_segment* segment, char* buffer, size_t size);
 OJS_SHM_API int64_t ojs_shm_segment_size_bytes(const ojs_shm_segment* segment);
-// `force` != 0: with its jobs, under the living too. Errors: NOT_FOUND, IN_USE, WRONG_STATE (jobs),
-// OTHER_FORMAT, PERMISSION.
+// `force` != 0: with its jobs, under the living too. Errors: NOT_FOUND, IN_USE, WRONG_STATE (it has
+// jobs or crons), OTHER_FORMAT, PERMISSION.
 OJS_SHM_API int ojs_shm_segment_remove(const char* name, const char* dir, int force);
 // The segments of a directory, as a JSON array. The text is kept for ojs_shm_last_text(NULL, ...).
 OJS_SHM_API int64_t ojs_shm_segment_list(const char* dir, char* buffer, size_t size);
 
 // --- Jobs to be enqueued -------------------------------------------------------------------------
 
-// A job id: 36 characters and the NUL.
-#define OJS_SHM_ID_SIZE 37
+#define OJS_SHM_ID_SIZE 37  // of a job id: 36 characters and the NUL
 
 enum {
   OJS_SHM_STATE_SCHEDULED = 0,
@@ -251,16 +249,17 @@ typedef struct ojs_shm_job_spec {
 
 typedef struct ojs_shm_producer ojs_shm_producer;
 
-// Errors: NOMEM (no free handle), CLOSED.
 OJS_SHM_API int ojs_shm_producer_open(const ojs_shm_segment* segment, ojs_shm_producer** producer);
 // On return the job survives all processes. `id` (OJS_SHM_ID_SIZE bytes) may be NULL. Errors:
-// INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: an enqueue of its id is stuck.
+// INVALID, TOO_LARGE, QUEUE_FULL, NOMEM, DUPLICATE, CLOSED; TIMEOUT: an enqueue of its id is stuck,
+// which may yet store it; or its unique key, or a change of a limit is: then nothing is stored.
 OJS_SHM_API int ojs_shm_enqueue(ojs_shm_producer* producer, const ojs_shm_job_spec* job, char* id);
 // All or none, in any queues, also when the process is killed half-way. `ids` (count *
 // OJS_SHM_ID_SIZE bytes) may be NULL. All structs have the same struct_size, also their distance.
 OJS_SHM_API int ojs_shm_enqueue_batch(ojs_shm_producer* producer, const ojs_shm_job_spec* jobs,
                                       size_t count, char* ids);
-// Waits until it is finished; the job as JSON. timeout_ms < 0: for ever. Errors: NOT_FOUND, TIMEOUT
+// Waits until it is finished; the job as JSON. timeout_ms < 0: for ever. Errors: NOT_FOUND,
+// TIMEOUT, CANNOT_ATTACH (the segment's file is gone).
 OJS_SHM_API int64_t ojs_shm_wait(ojs_shm_producer* producer, const char* id, int64_t timeout_ms,
                                  char* buffer, size_t size);
 // The job as JSON, as it stands now. Errors: NOT_FOUND.
@@ -270,7 +269,7 @@ OJS_SHM_API int64_t ojs_shm_get(ojs_shm_producer* producer, const char* id, char
 OJS_SHM_API int64_t ojs_shm_cancel(ojs_shm_producer* producer, const char* id, char* buffer,
                                    size_t size);
 // Available and scheduled jobs only; `previous` may be NULL. Errors: INVALID (names the maximum),
-// NOT_FOUND, WRONG_STATE (also where priorities are immutable).
+// NOT_FOUND, WRONG_STATE (also where priorities are immutable), NOMEM.
 OJS_SHM_API int ojs_shm_reprioritize(ojs_shm_producer* producer, const char* id, int64_t priority,
                                      int64_t* previous);
 // pending -> available. Errors: NOT_FOUND, WRONG_STATE.
@@ -283,8 +282,7 @@ OJS_SHM_API int ojs_shm_promote(ojs_shm_producer* producer, const char* id);
 // Room for one job, used again for the next.
 typedef struct ojs_shm_job ojs_shm_job;
 
-// Bytes inside the job handle, without a NUL; they stay until the handle is fetched into again or
-// closed.
+// Bytes inside the job handle, without a NUL, until the handle is fetched into again or closed.
 typedef struct ojs_shm_text {
   const char* data;
   size_t size;
@@ -312,8 +310,7 @@ typedef struct ojs_shm_job_fields {
 OJS_SHM_API int ojs_shm_job_new(ojs_shm_job** job);
 // Errors: EMPTY when nothing was fetched into the handle.
 OJS_SHM_API int ojs_shm_job_read(const ojs_shm_job* job, ojs_shm_job_fields* fields);
-// 1 once the job was cancelled or is no longer held here, else 0. One load; any thread, at
-// any time.
+// 1 once the job was cancelled or is no longer held here, else 0. One load; any thread, any time.
 OJS_SHM_API int ojs_shm_cancel_requested(const ojs_shm_job* job);
 
 // --- Worker --------------------------------------------------------------------------------------
@@ -329,7 +326,7 @@ typedef struct ojs_shm_worker_options {
   const char* const* queues;  // default {"default"}
   size_t queue_count;
   uint32_t lease_ms;        // 0: the job's own, else the segment's default
-  uint32_t spin_us;         // how long an empty fetch spins before it sleeps; 0: adaptive
+  uint32_t spin_us;         // how long an empty fetch spins; 0: 10, or none with one processor
   uint32_t flags;           // OJS_SHM_WORKER_
   uint32_t concurrency;     // jobs that this handle has at once; 0: as many as it fetches
   const uint32_t* weights;  // one for each queue, 1 to 1,000; NULL: all alike
@@ -339,11 +336,12 @@ typedef struct ojs_shm_worker_options {
   uint32_t total_concurrency, reserved;
 } ojs_shm_worker_options;
 
-enum { OJS_SHM_FAILURE_NOT_RETRYABLE = 1 };  // never again, whatever the policy says
+enum { OJS_SHM_FAILURE_NOT_RETRYABLE = 1 };  // never again, unless `code` is RETRY
 
 typedef struct ojs_shm_failure {
   size_t struct_size;
-  const char* code;  // default "error"; DISCARD, FAIL, DEAD_LETTER: the end, whatever its policy
+  // default "error"; DISCARD, FAIL, DEAD_LETTER, NON_RETRYABLE_ERROR, JOB_CANCELLED: the end
+  const char* code;
   const char* message;
   const char* type;     // the class of the error; default: the code
   const char* details;  // JSON; default none
@@ -360,21 +358,23 @@ typedef struct ojs_shm_nack_outcome {
   uint32_t state;  // OJS_SHM_STATE_RETRYABLE or OJS_SHM_STATE_DISCARDED
 } ojs_shm_nack_outcome;
 
-// `options` may be NULL. Errors: NOMEM (no free handle), INVALID (a queue's name), CLOSED.
+// `options` may be NULL. Errors: INVALID (a queue's name), NOT_FOUND (the pool), IN_USE (the worker
+// has another pool), TIMEOUT.
 OJS_SHM_API int ojs_shm_worker_open(const ojs_shm_segment* segment,
                                     const ojs_shm_worker_options* options, ojs_shm_worker** worker);
 // The best available job, into `job`. timeout_ms 0: at once or EMPTY; > 0: TIMEOUT when it passed;
-// < 0: waits without end. Errors: EMPTY, TIMEOUT, CLOSED (also after ojs_shm_interrupt).
+// < 0: waits without end. Errors: also CLOSED (after ojs_shm_interrupt too), NOT_FOUND (its pool
+// was removed), CANNOT_ATTACH (the segment's file is gone).
 OJS_SHM_API int ojs_shm_fetch(ojs_shm_worker* worker, ojs_shm_job* job, int64_t timeout_ms);
 // Up to `count` best jobs in order, into jobs[0], jobs[1] ...: `count` handles of the caller's.
-// Returns how many; 0 when the time passed with none. Errors: CLOSED.
+// Returns how many; 0 when the time passed with none. Errors: CLOSED, NOT_FOUND, CANNOT_ATTACH.
 OJS_SHM_API int64_t ojs_shm_fetch_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs,
                                         size_t count, int64_t timeout_ms);
 // Acks each of `count` jobs without a result; returns how many. lost[i] (`lost` may be NULL) is 1
 // for a job that is no longer held, else 0. EMPTY: a handle holds no job; none was acked.
 OJS_SHM_API int64_t ojs_shm_ack_batch(ojs_shm_worker* worker, ojs_shm_job* const* jobs,
                                       size_t count, unsigned char* lost);
-// The next five accept a job of another worker of this process and segment. Errors of all: LOST.
+// The next five accept a job of another worker of this process and segment. Errors: LOST, EMPTY.
 // active -> completed. `result` is JSON or NULL. Errors: TOO_LARGE, NOMEM (the job stays active).
 OJS_SHM_API int ojs_shm_ack(ojs_shm_worker* worker, ojs_shm_job* job, const char* result,
                             size_t result_size);
@@ -387,6 +387,7 @@ OJS_SHM_API int ojs_shm_requeue(ojs_shm_worker* worker, ojs_shm_job* job);
 OJS_SHM_API int ojs_shm_heartbeat(ojs_shm_worker* worker, ojs_shm_job* job, uint32_t lease_ms,
                                   uint64_t* deadline_ms);
 // 0..1. Renews the lease. A fraction below the attempt's last one changes nothing else: no error.
+// NOMEM: the fraction is kept, but not the checkpoint of an earlier attempt.
 OJS_SHM_API int ojs_shm_progress(ojs_shm_worker* worker, ojs_shm_job* job, double fraction);
 // A descriptor that is readable while a job may be waiting, for poll and epoll; it belongs to the
 // worker. Read it or fetch with timeout 0 to arm it again. Returns the descriptor, >= 0.
@@ -426,7 +427,7 @@ OJS_SHM_API int ojs_shm_clear_default_priority(ojs_shm_admin* admin, const char*
 // Whether every handle of the segment tells what it does from now on (ojs_shm_events_open).
 OJS_SHM_API int ojs_shm_set_events(ojs_shm_admin* admin, int on);
 // A dead letter back to available with attempt 0, or gone. ojs_shm_list() lists them. Errors:
-// NOT_FOUND, WRONG_STATE.
+// NOT_FOUND, WRONG_STATE; of a retry DUPLICATE (it is unique, and another job has its key).
 OJS_SHM_API int ojs_shm_dead_retry(ojs_shm_admin* admin, const char* id);
 OJS_SHM_API int ojs_shm_dead_drop(ojs_shm_admin* admin, const char* id);
 // Repairs after every dead process right now; returns how many it found.
@@ -434,8 +435,7 @@ OJS_SHM_API int64_t ojs_shm_repair(ojs_shm_admin* admin);
 // Looks at everything once and mends lost hints and leaked blocks; returns how many it mended.
 OJS_SHM_API int64_t ojs_shm_mend(ojs_shm_admin* admin);
 
-// Its entries are in ojs_shm_observer.h.
-typedef struct ojs_shm_observer ojs_shm_observer;
+typedef struct ojs_shm_observer ojs_shm_observer;  // its entries: ojs_shm_observer.h
 #ifdef __cplusplus
 }
 #endif

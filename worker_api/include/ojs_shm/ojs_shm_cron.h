@@ -13,8 +13,8 @@ extern "C" {
 //   {"name": "nightly", "cron": "30 2 * * *", "timezone": "Europe/Berlin",
 //    "overlap_policy": "skip", "enqueue", "allow" or "cancel_previous", "enabled": true,
 //    "type": "report.make", "args": [], "options": {"queue": "reports"}}
-// 1: it is new, 0: it was replaced. Errors: INVALID (the subject is the member), NOMEM (also when
-// there are 256 crons).
+// 1: it is new, 0: it was replaced. Errors: INVALID (the subject is the member), TOO_LARGE, NOMEM
+// (also when there are 256 crons).
 OJS_SHM_API int ojs_shm_set_cron(ojs_shm_admin* admin, const char* json, size_t json_size);
 // Its jobs stay. Errors: NOT_FOUND.
 OJS_SHM_API int ojs_shm_remove_cron(ojs_shm_admin* admin, const char* name);

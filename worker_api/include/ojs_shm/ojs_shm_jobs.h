@@ -32,8 +32,8 @@ typedef struct ojs_shm_job_filter {
   const char* error_type;      // type, or else code, of its last failure; NULL: any
 } ojs_shm_job_filter;
 
-// JSON: jobs; available ones in the order of fetching (with weights level by level), then by time.
-// `filter` may be NULL.
+// JSON: jobs; available ones in the order of fetching (with weights level by level), then the other
+// jobs, queue by queue, by creation. `filter` may be NULL.
 OJS_SHM_API int64_t ojs_shm_list(ojs_shm_observer* observer, const ojs_shm_job_filter* filter,
                                  char* buffer, size_t size);
 
@@ -60,8 +60,10 @@ typedef struct ojs_shm_args {
   uint32_t reserved;
 } ojs_shm_args;
 
-// Prepares jobs like `kind`, whose args are ignored. Makes the queue if it does not exist. Errors:
-// INVALID (also for an id or a unique key, which one job has), NOMEM (no further queue), CLOSED.
+// Prepares jobs like `kind`, whose args are ignored. A kind with no more than type, queue,
+// priority, retry, timeout_ms and lease_ms is checked whole, and its queue is made if it does not
+// exist; of any other kind, queue and times are checked at each enqueue. Errors: INVALID (also for
+// an id or a unique key, which one job has), NOMEM (no further queue), CLOSED.
 OJS_SHM_API int ojs_shm_prepare(ojs_shm_producer* producer, const ojs_shm_job_spec* kind,
                                 ojs_shm_prepared** prepared);
 // As ojs_shm_enqueue and ojs_shm_enqueue_batch; `job` may be NULL, for args of []. Errors: as
@@ -90,7 +92,8 @@ typedef struct ojs_shm_bulk_report {
   size_t struct_size;
   uint64_t matched;  // jobs that the filter chose
   uint64_t done;
-  uint64_t skipped;  // whose state had changed
+  uint64_t skipped;  // their state had changed, another has their unique key, or a process was in
+                     // their middle
 } ojs_shm_bulk_report;
 
 // Does the same to every job that the filter chooses, one after the other. `filter` NULL: all jobs
@@ -104,13 +107,14 @@ OJS_SHM_API int ojs_shm_bulk(ojs_shm_admin* admin, int action, const ojs_shm_job
 OJS_SHM_API int ojs_shm_drop(ojs_shm_admin* admin, const char* id);
 
 // ojs_shm_progress() with a text for people and JSON for programs, which replace the earlier ones;
-// either may be NULL for none. Errors: also TOO_LARGE, NOMEM (the fraction alone is kept).
+// either may be NULL for none. Errors: also TOO_LARGE (nothing is changed, not even the lease),
+// NOMEM (the fraction alone is kept).
 OJS_SHM_API int ojs_shm_progress_texts(ojs_shm_worker* worker, ojs_shm_job* job, double fraction,
                                        const char* message, const char* data, size_t data_size);
 
 // JSON that the next attempt finds in ojs_shm_last_checkpoint(), however this one ends; it replaces
-// the earlier one. Renews the lease. Errors: INVALID (no JSON), LOST, TOO_LARGE, NOMEM (the earlier
-// one is kept).
+// the earlier one. Renews the lease. Errors: INVALID (no JSON), LOST, TOO_LARGE, NOMEM (an earlier
+// one of this attempt is kept).
 OJS_SHM_API int ojs_shm_checkpoint(ojs_shm_worker* worker, ojs_shm_job* job, const char* json,
                                    size_t json_size);
 // Writes what was kept last, in this attempt or an earlier one; "" when there is nothing.

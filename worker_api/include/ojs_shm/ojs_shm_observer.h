@@ -41,8 +41,8 @@ OJS_SHM_API int64_t ojs_shm_waits(ojs_shm_observer* observer, char* buffer, size
 // {"time", "handle", "pid", "slot", "job", "queue", "from", "to"}.
 OJS_SHM_API int64_t ojs_shm_recent(ojs_shm_observer* observer, uint64_t most, char* buffer,
                                    size_t size);
-// "urgent" and the like, as a number of this segment's convention. Errors: NOT_FOUND or INVALID,
-// listing the names.
+// "urgent" and the like, as a number of this segment's convention. Errors: INVALID, listing the
+// names.
 OJS_SHM_API int ojs_shm_priority_by_name(ojs_shm_observer* observer, const char* name,
                                          int64_t* priority);
 

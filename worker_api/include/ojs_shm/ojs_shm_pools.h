@@ -38,7 +38,7 @@ OJS_SHM_API int ojs_shm_remove_worker(ojs_shm_admin* admin, const char* id);
 // without, its jobs go to other workers. Any thread. Returns OJS_SHM_DIRECTIVE_.
 OJS_SHM_API int ojs_shm_worker_beat(ojs_shm_worker* worker);
 // Of a handle with an id: what its worker does from now on, an OJS_SHM_DIRECTIVE_, as lists of
-// workers say it. Errors: INVALID, TIMEOUT.
+// workers say it. Errors: INVALID, IN_USE (it has another pool), TIMEOUT, NOMEM.
 OJS_SHM_API int ojs_shm_worker_say(ojs_shm_worker* worker, int directive);
 // From now on the handle fetches nothing (EMPTY, TIMEOUT), until the other one ends that: what
 // SIGTSTP and SIGCONT are for. Any thread beside other calls, also a signal handler.

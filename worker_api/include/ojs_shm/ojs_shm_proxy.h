@@ -28,7 +28,7 @@ typedef struct ojs_shm_fetch_request {
   const uint32_t*
       weights;  // one for each queue, 1 to 1,000: how often it has its turn; NULL: strict
   // whose queues and strategy hold; NULL: the pool in which the worker is registered, else
-  // "default"
+  // "default" if it exists, else `queues` hold
   const char* pool;
   const char* tenant;  // only this tenant's jobs, whatever stands before them; NULL: any
   const char* worker;  // its id; a worker told to take no more gets none; NULL: no worker is named
@@ -37,13 +37,15 @@ typedef struct ojs_shm_fetch_request {
   uint32_t flags;      // OJS_SHM_FETCH_
 } ojs_shm_fetch_request;
 
-// One thread at a time. Errors: NOMEM (no free handle), CLOSED.
+// One thread at a time. Errors: NOMEM (no free handle), PERMISSION (the segment only observes),
+// CLOSED.
 OJS_SHM_API int ojs_shm_proxy_open(const ojs_shm_segment* segment, ojs_shm_proxy** proxy);
 
 // JSON: the best available jobs, in order, as ojs_shm_list() tells them, each with the
 // "fence" of its attempt; [] when there is none. Get a text that did not fit from
 // ojs_shm_last_text(): the jobs are fetched already. `request` may be NULL. Errors: INVALID,
-// NOT_FOUND (the pool), NOMEM (no handle for the pool).
+// NOT_FOUND (the pool), IN_USE (the worker is registered in another pool), NOMEM (no handle for the
+// pool).
 OJS_SHM_API int64_t ojs_shm_proxy_fetch(ojs_shm_proxy* proxy, const ojs_shm_fetch_request* request,
                                         char* buffer, size_t size);
 

@@ -21,14 +21,15 @@ typedef struct ojs_shm_import_report {
   uint64_t crons;
 } ojs_shm_import_report;
 
-// Writes a segment's queues, pools, limits and jobs to a descriptor, as lines of JSON; returns how
-// many. Only looks, also on a handle from ojs_shm_segment_observe(). Blocks, or raises SIGPIPE, as
-// write() to it does. Errors: INTERNAL (it cannot be written).
+// Writes a segment's default ageing, queues, pools, limits, crons, default priorities and jobs to a
+// descriptor, as lines of JSON; returns how many. Only looks, also on a handle from
+// ojs_shm_segment_observe(). Blocks, or raises SIGPIPE, as write() to it does. Errors: INTERNAL (it
+// cannot be written), TIMEOUT (a workflow does not stand still).
 OJS_SHM_API int64_t ojs_shm_export(const ojs_shm_segment* segment, int fd);
 // Puts an export into a segment, read from a descriptor up to its end. A line that is at fault is
 // counted as refused, the rest go in. Errors: INVALID (lines were refused; the message is that of
 // the first), OTHER_FORMAT (not an export, or of a later version), NOMEM, INTERNAL (it cannot be
-// read).
+// read), TIMEOUT (a stopped process is in its way), PERMISSION (the segment only observes).
 // `report` may be NULL; it is filled on errors, too. What was put in stays, and the same export
 // again puts in what is missing.
 OJS_SHM_API int ojs_shm_import(const ojs_shm_segment* segment, int fd,

@@ -11,14 +11,14 @@ extern "C" {
 
 // Creates a workflow from its JSON, whole or not at all, and writes its id (OJS_SHM_ID_SIZE bytes).
 // Errors: INVALID (the subject is the place, such as "$.steps[2].args"), QUEUE_FULL, NOMEM,
-// TOO_LARGE.
+// TOO_LARGE, DUPLICATE (its id, or a unique key of its jobs, is taken), TIMEOUT.
 OJS_SHM_API int ojs_shm_create_workflow(ojs_shm_producer* producer, const char* json,
                                         size_t json_size, char* id);
 // Cancels all of its jobs that have not begun; active ones may end. Errors: NOT_FOUND, WRONG_STATE.
 OJS_SHM_API int ojs_shm_cancel_workflow(ojs_shm_producer* producer, const char* id);
 // One workflow as JSON, with the state of each part (errors: NOT_FOUND); an array of them, the
-// newest first: of that state ("running", "completed", "failed", "cancelled"), or of all when it is
-// NULL.
+// newest first, 1,000 at most: of that state ("running", "completed", "failed", "cancelled"), or of
+// any when it is NULL.
 OJS_SHM_API int64_t ojs_shm_workflow(ojs_shm_observer* observer, const char* id, char* buffer,
                                      size_t size);
 OJS_SHM_API int64_t ojs_shm_workflows(ojs_shm_observer* observer, const char* state, char* buffer,

@@ -19,15 +19,16 @@
 namespace ojs_shm {
 
 /// An enqueue that waits for room without a thread: see Proxy::begin_enqueue() and
-/// Producer::begin(). Its destructor gives up the place in line, and nothing is stored. One thread
-/// at a time may use a producer or proxy together with all enqueues that wait through it.
+/// Producer::begin(). Its destructor gives up the place in line; what was let in before stays
+/// stored. One thread at a time may use a producer or proxy together with all enqueues that wait
+/// through it.
 class OJS_SHM_API WaitingEnqueue {
  public:
   WaitingEnqueue(WaitingEnqueue&&) noexcept;
   WaitingEnqueue& operator=(WaitingEnqueue&&) noexcept;
   ~WaitingEnqueue();
 
-  /// Nothing while it waits; then, once, its outcome: the ids, or an error. Never blocks.
+  /// Nothing while it waits; then, at each call, its outcome: the ids, or an error. Never blocks.
   std::optional<Result<std::vector<JobIdText>>> poll();
   /// As Producer::deduplicated(), once the outcome is known.
   bool deduplicated(std::size_t at = 0) const;
@@ -65,10 +66,11 @@ struct PreparedArgs {
   std::optional<std::int64_t> priority = {};
 };
 
-/// Puts jobs into queues. One thread at a time may use a Producer; make one for each thread.
+/// Puts jobs into queues. One thread at a time may use a Producer; make one for each thread. Any
+/// change answers kTimeout when a stopped process is in the middle of it.
 class OJS_SHM_API Producer {
  public:
-  /// Errors: kSegmentFull (no free handle), kClosed.
+  /// Errors: kSegmentFull (no free handle), kPermission (the segment only observes), kClosed.
   static Result<Producer> attach(const Segment& segment);
   /// Attaches to the segment and makes a producer in one step.
   static Result<Producer> attach(const SegmentName& name);
@@ -80,7 +82,8 @@ class OJS_SHM_API Producer {
   /// Errors: kInvalid, kTooLarge, kQueueFull, kSegmentFull, kDuplicate, kClosed; then nothing is
   /// stored. A unique job with OnConflict::kIgnore returns the id of the job in its way, and
   /// deduplicated() tells so. kTimeout: another process stopped or died in the middle of an enqueue
-  /// with the same id; it is open whether that job will exist.
+  /// with the same id, and it is open whether that job will exist; or a stopped process has its
+  /// unique key in hand, or changes a limit, and nothing is stored.
   Result<JobIdText> enqueue(const JobSpec& job);
   Result<JobIdText> enqueue(const JobSpec& job, const EnqueueOptions& options);
   /// Stores all or none, also when the process is killed half-way; those of one queue in this
@@ -90,11 +93,12 @@ class OJS_SHM_API Producer {
   /// The same without allocating the ids: writes them into the first of `ids`, which must have at
   /// least as many elements as `jobs`.
   Status enqueue_batch(std::span<const JobSpec> jobs, std::span<JobIdText> ids);
-  /// Checks once what jobs of one kind have in common: type, queue, retry policy, time limits.
-  /// Ignores the args of `kind`. Makes the queue if it does not exist. A job that has nothing else,
-  /// and fits into its slot, then costs some 75 instructions less to enqueue; any other job costs
-  /// as much as by enqueue(). Errors: kInvalid (also for an id or a unique key, which belong to one
-  /// job), kSegmentFull (no further queue), kClosed.
+  /// Checks once what jobs of one kind have in common. Ignores the args of `kind`. A kind with no
+  /// more than type, queue, priority, retry policy, timeout_ms and lease_ms is checked whole, and
+  /// its queue is made if it does not exist; a job of it that fits into its slot then costs some 75
+  /// instructions less to enqueue. Of any other kind, queue and times are checked at each enqueue,
+  /// and a job costs as much as by enqueue(). Errors: kInvalid (also for an id or a unique key,
+  /// which belong to one job), kSegmentFull (no further queue), kClosed.
   Result<PreparedJob> prepare(const JobSpec& kind);
   /// As enqueue(kind.with(args, priority)); not faster if the kind was prepared in another segment.
   /// Errors: as enqueue().
@@ -127,15 +131,16 @@ class OJS_SHM_API Producer {
   /// already, so that no new job was stored for it.
   bool deduplicated(std::size_t at = 0) const;
 
-  /// Waits until the job is finished. Errors: kNotFound, kTimeout.
+  /// Waits until the job is finished. Errors: kNotFound, kTimeout, kCannotAttach (the segment's
+  /// file is gone).
   Result<JobInfo> wait(std::string_view id, std::chrono::milliseconds timeout);
   Result<JobInfo> get(std::string_view id) const;
-  /// Cancels; an active job is asked to stop and cancelled by its worker or at once as `active`
-  /// becomes `cancelled`. Errors: kNotFound, kWrongState (finished).
+  /// Cancels; an active job becomes cancelled at once, and its worker sees that in
+  /// Job::cancel_requested(). Errors: kNotFound, kWrongState (finished).
   Result<JobInfo> cancel(std::string_view id);
   /// Changes the priority of an available or scheduled job. Returns the previous one. Errors:
   /// kInvalid (the message names the maximum), kNotFound, kWrongState (also where priorities are
-  /// immutable).
+  /// immutable), kSegmentFull.
   Result<std::int64_t> reprioritize(std::string_view id, std::int64_t priority);
   /// pending -> available. Errors: kNotFound, kWrongState.
   Status activate(std::string_view id);

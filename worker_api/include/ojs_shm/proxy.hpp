@@ -56,7 +56,7 @@ struct FetchRequest {
 /// (another attempt runs).
 class OJS_SHM_API Proxy {
  public:
-  /// Errors: kSegmentFull (no free handle), kClosed.
+  /// Errors: kSegmentFull (no free handle), kPermission (the segment only observes), kClosed.
   static Result<Proxy> attach(const Segment& segment);
   Proxy(Proxy&&) noexcept;
   Proxy& operator=(Proxy&&) noexcept;

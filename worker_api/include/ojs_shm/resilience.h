@@ -29,7 +29,7 @@ typedef struct ojs_shm_resilience {
 // later. The buffer is in the memory of this process alone, so the job dies with the process. With
 // `like` instead of options the producer shares circuits and buffer with that one, which another
 // thread may be using; the buffer ends with the last of them, and what it holds is then lost.
-// Errors: INVALID, NOMEM, CLOSED.
+// Errors: INVALID, NOMEM, PERMISSION (the segment only observes), CLOSED.
 OJS_SHM_API int ojs_shm_producer_open_resilient(const ojs_shm_segment* segment,
                                                 const ojs_shm_resilience* options,
                                                 const ojs_shm_producer* like,

@@ -119,7 +119,7 @@ struct LocalBufferOptions {
 /// Thread-safe. In the child of a fork the buffer is closed and empty.
 class OJS_SHM_API LocalBuffer {
  public:
-  /// Errors: kSegmentFull (no free handle), kClosed.
+  /// Errors: kSegmentFull (no free handle), kPermission (the segment only observes), kClosed.
   static Result<std::shared_ptr<LocalBuffer>> start(
       const Segment& segment, const LocalBufferOptions& options,
       std::shared_ptr<CircuitBreaker> breaker = nullptr,
@@ -128,7 +128,8 @@ class OJS_SHM_API LocalBuffer {
 
   /// Keeps the jobs, which go to one queue and are enqueued all or none. Returns the ids that they
   /// will have. Errors, when the buffer is full or closed, or the jobs go to several queues:
-  /// `refusal` if it is given, else kQueueFull, kClosed, kInvalid.
+  /// `refusal` if it is given, else kQueueFull, kClosed, kInvalid. A bad id is kInvalid, and after
+  /// a fork it is kClosed, with a `refusal` too.
   Result<std::vector<JobIdText>> put(std::span<const JobSpec> jobs, const Error* refusal);
   /// Whether jobs of that queue wait here: then later jobs must go behind them.
   bool holds(std::string_view queue) const;

@@ -64,8 +64,9 @@ class OJS_SHM_API Runtime {
   /// Around every handler; complete before run(). An exception of a middleware itself, not of the
   /// handler, is recorded with the code "middleware_error".
   HandlerChain& middleware() noexcept;
-  /// Returns after stop(): no new fetches, running handlers finish or are given back at the end of
-  /// the grace time.
+  /// Returns after stop(), when an operator tells its worker to terminate, or with a fetch's error:
+  /// no new fetches, running handlers finish or are given back at the end of the grace time
+  /// (kTimeout).
   Status run();
   void stop() noexcept;
   /// No new fetches until resume(); running handlers go on. What SIGTSTP and SIGCONT are for.

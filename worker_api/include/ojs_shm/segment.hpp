@@ -17,7 +17,8 @@ class Attachment;
 
 /// Where a segment lives: the files DIR/ojs-shm.NAME and DIR/ojs-shm.NAME.lock.
 struct SegmentName {
-  std::string name = "default";  ///< 1..64 bytes of [A-Za-z0-9._-], not beginning with a dot
+  /// 1..64 bytes of [A-Za-z0-9._-], not beginning with a dot and not ending in .lock
+  std::string name = "default";
   std::string dir = "/dev/shm";
 };
 
@@ -48,14 +49,15 @@ struct SegmentOptions {
 
 /// One attachment of this process to a segment. Copies share it; it is detached when the last copy
 /// and the last handle made from it are gone. Thread-safe. After fork() the child's copy answers
-/// kClosed to everything.
+/// kClosed to all but observers.
 class OJS_SHM_API Segment {
  public:
-  /// Attaches read-write as a living member. Errors: kCannotAttach, kOtherFormat, kPermission,
-  /// kSegmentFull (no free record).
+  /// Attaches read-write as a living member. Errors: kInvalid (the name), kCannotAttach,
+  /// kOtherFormat, kPermission, kSegmentFull (no free record), kInUse (its lock file is gone, and a
+  /// process lives in it).
   static Result<Segment> attach(const SegmentName& name);
-  /// Makes the segment whole or not at all. Errors: kInUse (exists), kNoSpace, kInvalid,
-  /// kPermission.
+  /// Makes the segment whole or not at all. Errors: kInUse (exists), kCannotAttach (no such
+  /// directory), kNoSpace, kInvalid, kPermission.
   static Result<Segment> create(const SegmentName& name, const SegmentOptions& options);
   /// Maps read-only, is not a member, takes no lock. Only Observer can be made from it.
   static Result<Segment> observe(const SegmentName& name);

@@ -15,10 +15,11 @@ namespace ojs_shm {
 /// The version of the export's text that this library writes; it reads every one up to it.
 inline constexpr std::uint32_t kExportVersion = 2;
 
-/// A segment's queues, pools of workers, limits, default priorities and jobs as lines of JSON,
-/// without line ends; docs/export.md has the format. Only reads, so it also works on a segment that
-/// is mapped read-only. Exact in a quiet segment; else each job is as it was at some instant.
-/// Ends with the first error that `line` returns.
+/// A segment's default ageing, queues, pools of workers, limits, crons, default priorities and jobs
+/// as lines of JSON, without line ends; docs/export.md has the format. Only reads, so it also works
+/// on a segment that is mapped read-only. Exact in a quiet segment; else each job is as it was at
+/// some instant. Ends with the first error that `line` returns. Errors: also kTimeout (a workflow
+/// does not stand still).
 OJS_SHM_API Status export_segment(const Segment& segment,
                                   const std::function<Status(std::string_view line)>& line);
 
@@ -43,6 +44,7 @@ struct ImportReport {
 /// and the same lines again put in what is missing. One thread at a time.
 class OJS_SHM_API Import {
  public:
+  /// Errors: kSegmentFull (no free handle), kPermission (the segment only observes), kClosed.
   static Result<Import> attach(const Segment& segment);
   Import(Import&&) noexcept;
   Import& operator=(Import&&) noexcept;
@@ -51,7 +53,7 @@ class OJS_SHM_API Import {
   /// The first line of an export first. Errors: kInvalid (the line is at fault), kOtherFormat (the
   /// first line is not an export's, or that of an export that this library cannot read), kTooLarge,
   /// kDuplicate (another job has its unique key, or a job of the workflow is here without it),
-  /// kSegmentFull. The message names the line.
+  /// kSegmentFull, kTimeout (a stopped process is in its way). The message names the line.
   Status take(std::string_view line);
   /// After the last line: puts in the jobs without a priority, so that they are behind the rest.
   /// Errors: as above; what is left is put in by the next call.

@@ -78,7 +78,8 @@ class OJS_SHM_API Job {
 /// What a handler reports when it fails.
 struct Failure {
   /// DISCARD or FAIL: no retry, and no dead letter; DEAD_LETTER: no retry, and kept as a dead
-  /// letter; whatever the job's retry policy says. Any other: as the policy says. Source: ojs-retry
+  /// letter; whatever the job's retry policy says. NON_RETRYABLE_ERROR, JOB_CANCELLED: no retry.
+  /// RETRY: as the policy says, whatever `retryable` is. Any other: as both say. Source: ojs-retry
   /// 7.
   std::string_view code = "error";
   std::string_view message = {};
@@ -94,7 +95,7 @@ struct Failure {
 
 /// What became of a nacked job.
 struct NackOutcome {
-  State state = State::kRetryable;  ///< retryable, discarded, or available after a requeue
+  State state = State::kRetryable;  ///< retryable or discarded
   std::uint32_t retry_delay_ms = 0;
   std::uint64_t next_attempt_at_ms = 0;
 };
@@ -116,7 +117,7 @@ struct WorkerOptions {
   /// a queue that does not exist yet is made by its first job
   std::vector<std::string> queues = {"default"};
   std::uint32_t lease_ms = 0;  ///< 0: the job's own, else the segment's default
-  /// how long an empty fetch spins before it sleeps; 0: adaptive
+  /// how long an empty fetch spins before it sleeps; 0: 10, or none on a machine with one processor
   std::uint32_t spin_us = 0;
   /// its jobs survive this process's death until their lease ends (for work done elsewhere)
   bool lease_owned = false;
@@ -140,7 +141,9 @@ struct WorkerOptions {
 /// another segment it is kInvalid.
 class OJS_SHM_API Worker {
  public:
-  /// Errors: kInvalid, kNotFound (the pool), kSegmentFull.
+  /// Errors: kInvalid, kNotFound (the pool), kInUse (the worker has another pool), kSegmentFull,
+  /// kPermission (the segment only observes), kClosed, kTimeout (a stopped process is in the middle
+  /// of changing the worker).
   static Result<Worker> attach(const Segment& segment, const WorkerOptions& options);
   static Result<Worker> attach(const SegmentName& name, const WorkerOptions& options);
   Worker(Worker&&) noexcept;
@@ -152,7 +155,8 @@ class OJS_SHM_API Worker {
   /// terminate), kNotFound (its pool was removed).
   Status try_fetch(Job& job);
   /// Waits up to `timeout` for a job; spins first, then sleeps. Errors: kTimeout, kClosed (also
-  /// after interrupt()), kCannotAttach once the segment's file is gone.
+  /// after interrupt()), kNotFound (its pool was removed), kCannotAttach once the segment's file is
+  /// gone.
   Status fetch(Job& job, std::chrono::milliseconds timeout);
   /// Fetches up to `count` of the best jobs, in order. Empty: there is none.
   Result<std::vector<Job>> fetch_batch(std::size_t count, std::chrono::milliseconds timeout = {});
@@ -172,21 +176,23 @@ class OJS_SHM_API Worker {
   /// kLost.
   Result<std::uint64_t> heartbeat(Job& job, std::uint32_t lease_ms = 0);
   /// 0..1. Renews the lease. A fraction below the attempt's last one changes nothing else, and
-  /// is not an error. Errors: kLost.
+  /// is not an error. Errors: kLost, kSegmentFull (the fraction is kept, but not the checkpoint of
+  /// an earlier attempt).
   Status progress(Job& job, double fraction);
   /// The same with a text for people and JSON for programs; they replace the earlier ones, also
-  /// when empty. `data` is not checked. Errors: also kTooLarge, kSegmentFull (only the fraction is
-  /// kept).
+  /// when empty. `data` is not checked. Errors: also kTooLarge (nothing is changed, not even the
+  /// lease), kSegmentFull (only the fraction is kept).
   Status progress(Job& job, double fraction, std::string_view message, std::string_view data = {});
   /// JSON that the next attempt finds in Job::last_checkpoint(), however this one ends; it replaces
   /// the earlier one. Renews the lease, tells no event. Errors: kInvalid (no JSON), kLost,
-  /// kTooLarge, kSegmentFull (the earlier one is kept). Source: ojs-progress 6.4.
+  /// kTooLarge, kSegmentFull (an earlier one of this attempt is kept). Source: ojs-progress 6.4.
   Status checkpoint(Job& job, std::string_view data);
   /// Of a handle with an id: a sign of life, also while its thread works on a job. Thread-safe.
   void beat();
   /// Of a handle with an id: what its worker does from now on, as lists of workers say it. kQuiet:
   /// it takes no more jobs; kTerminate: it ends when those in hand are done. Changes no directive.
-  /// Errors: kClosed, kTimeout, kSegmentFull. Source: ojs-worker-protocol 7.2.
+  /// Errors: kInvalid, kInUse (it has another pool), kClosed, kTimeout, kSegmentFull. Source:
+  /// ojs-worker-protocol 7.2.
   Status say(WorkerDirective state);
   /// What an operator has asked of it. A quiet handle fetches nothing (kEmpty, kTimeout); a handle
   /// that was told to terminate gets kClosed. Thread-safe.

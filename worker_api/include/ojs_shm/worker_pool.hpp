@@ -51,7 +51,8 @@ struct WorkerPoolInfo {
   /// of its workers; 0: none has declared any
   std::uint64_t declared_concurrency = 0;
   std::vector<std::pair<std::string, std::uint64_t>> dispatched_total;  ///< by queue
-  /// Active jobs of those that there may be, 0 to 1; negative when no limit is set.
+  /// Active jobs of those that there may be, 0 to 1: by its limit, else by the concurrency that its
+  /// workers declared; negative without either.
   OJS_SHM_API double utilization() const;
 };
 

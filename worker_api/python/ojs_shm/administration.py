@@ -50,7 +50,8 @@ class Administration:
             return json.loads(observer.text(library().stats))
 
     def jobs(self, *, limit: int = 0, **filter: Any) -> list[JobInfo]:
-        """Available ones in the order of fetching (with weights: level by level), then the others by time. limit 0: all.
+        """Available ones in the order of fetching (with weights: level by level), then the others, queue by queue, by
+        creation. limit 0: all.
 
         `filter`: queue, type, state, dead_letter, waiting (scheduled, available, pending or retryable), tenant, priority
         (a number or a name), older_than (a duration since its creation), ended_ago (a duration since it was completed,
@@ -358,8 +359,8 @@ class Administration:
 
     def set_maintenance(self, on: bool, reason: str = "", *, estimated_end: Moment | None = None) -> None:
         """While it is on, no process gets a job from any queue, no scheduled job or retry becomes available, and no cron
-        fires; enqueues go on, and active jobs may end.
-        segment_stats()["segment"]["maintenance"] reads it. `estimated_end` is told, and ends nothing. Errors: InvalidArgument (a reason of more than 256 bytes)."""
+        fires; enqueues go on, and active jobs may end. segment_stats()["segment"]["maintenance"] reads it. `estimated_end`
+        is told, and ends nothing. Errors: InvalidArgument (a reason of more than 256 bytes)."""
         with self._admins.lent() as admin:
             end_ms = 0 if estimated_end is None else unix_milliseconds(estimated_end, "estimated_end")
             admin.call(library().set_maintenance_until, int(on), _abi.text_in(reason, "reason"), end_ms)

@@ -36,7 +36,8 @@ async def connect(name: str | None = None, *, dir: str | None = None, queue: str
                   on_full: OnFull | None = None) -> AsyncQueue:
     """Attaches to the living segment DIR/ojs-shm.NAME (else OJS_SHM_DIR and OJS_SHM_NAME, else /dev/shm and default).
 
-    Errors: CannotAttach, OtherFormat, PermissionDenied, SegmentFull.
+    Errors: InvalidArgument (the name), CannotAttach, OtherFormat, PermissionDenied, SegmentFull, InUse (its lock file is
+    gone, and a process lives in it).
     """
     return AsyncQueue(Queue(name, dir=dir, queue=queue, on_full=on_full))
 
@@ -70,7 +71,8 @@ class AsyncQueue:
         its job may still come.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
-        another process was enqueueing a job with the same id and has stopped or died: try again.
+        another process was enqueueing a job with the same id and has stopped or died: try again. Or a stopped process has
+        its unique key in hand, or changes a limit; then nothing is stored.
         """
         job = await self.middleware._pass_async(self._queue._complete(NewJob(type, input, **options)))
         if job is None:
@@ -121,7 +123,7 @@ class AsyncQueue:
         return self._queue.get(id)
 
     async def wait(self, id: str, timeout: Duration | None = None) -> JobInfo:
-        """Until it is finished. Errors: NotFound, TimedOut."""
+        """Until it is finished. Errors: NotFound, TimedOut, CannotAttach (the segment's file is gone)."""
         _abi.text_in(id, "id")  # a wrong id is refused here, not in the thread that waits
         finished = self._watcher.watch(id)
         try:
@@ -135,8 +137,8 @@ class AsyncQueue:
             self._watcher.forget(id, finished)
 
     async def result(self, id: str, timeout: Duration | None = None) -> Any:
-        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, ResultPruned, NotFound,
-        TimedOut."""
+        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, ResultPruned, and those of
+        wait()."""
         return (await self.wait(id, timeout)).outcome()
 
     async def cancel(self, id: str) -> JobInfo:

@@ -39,7 +39,8 @@ def connect_sync(name: str | None = None, *, dir: str | None = None, queue: str 
                  on_full: OnFull | None = None) -> Queue:
     """Attaches to the living segment DIR/ojs-shm.NAME (else OJS_SHM_DIR and OJS_SHM_NAME, else /dev/shm and default).
 
-    Errors: CannotAttach, OtherFormat, PermissionDenied, SegmentFull.
+    Errors: InvalidArgument (the name), CannotAttach, OtherFormat, PermissionDenied, SegmentFull, InUse (its lock file is
+    gone, and a process lives in it).
     """
     return Queue(name, dir=dir, queue=queue, on_full=on_full)
 
@@ -48,7 +49,7 @@ class Queue(Administration, Crons):
     """A connection to a segment: puts jobs in, asks about them, changes and cancels them. Thread-safe.
 
     `queue` is where jobs go that name none; every queue of the segment can be reached. `on_full` says what submit() does
-    before it raises QueueFull or SegmentFull; None: nothing.
+    before it raises QueueFull or SegmentFull; None: nothing. It does not hold for a submit with `block_timeout`.
     """
 
     def __init__(self, name: str | None = None, *, dir: str | None = None, queue: str = "default",
@@ -79,7 +80,8 @@ class Queue(Administration, Crons):
         `block_timeout`: how long to wait for room in a full queue whose strategy is block. None: a middleware dropped it.
 
         Errors: InvalidArgument, TooLarge, QueueFull, SegmentFull, Duplicate, Closed; nothing is stored then. TimedOut:
-        another process was enqueueing a job with the same id and has stopped or died: try again.
+        another process was enqueueing a job with the same id and has stopped or died: try again. Or a stopped process has
+        its unique key in hand, or changes a limit; then nothing is stored.
         """
         job = self.middleware._pass(self._complete(NewJob(type, input, **options)))
         if job is None:
@@ -98,7 +100,8 @@ class Queue(Administration, Crons):
 
     def prepare(self, type: str, **options: Any) -> Prepared:
         """Jobs that are alike but for input and priority: what they have in common is checked here, once. `options` are the
-        members of NewJob. Makes the queue, if need be. Errors: InvalidArgument, SegmentFull, Closed."""
+        members of NewJob. With no more than queue, priority, retry, timeout and lease all is checked, and the queue is made
+        if need be; else queue and times are checked at each submit(). Errors: InvalidArgument, SegmentFull, Closed."""
         from .prepared import Prepared
         return Prepared(self, self._complete(NewJob(type, **options)))
 
@@ -206,13 +209,13 @@ class Queue(Administration, Crons):
         return self._ask(library().get, id)
 
     def wait(self, id: str, timeout: Duration | None = None) -> JobInfo:
-        """Until it is finished. Errors: NotFound, TimedOut."""
+        """Until it is finished. Errors: NotFound, TimedOut, CannotAttach (the segment's file is gone)."""
         wait_ms = -1 if timeout is None else milliseconds(timeout, "timeout", 53)
         return in_pieces(lambda piece_ms: self._ask(library().wait, id, piece_ms), wait_ms)
 
     def result(self, id: str, timeout: Duration | None = None) -> Any:
-        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, ResultPruned, NotFound,
-        TimedOut."""
+        """Waits and returns what its handler returned. Errors: JobFailed, JobCancelled, ResultPruned, and those of
+        wait()."""
         return self.wait(id, timeout).outcome()
 
     def cancel(self, id: str) -> JobInfo:
@@ -222,7 +225,7 @@ class Queue(Administration, Crons):
     def reprioritize(self, id: str, priority: int | str) -> int:
         """Changes an available or scheduled job; returns the previous priority.
 
-        Errors: InvalidArgument, NotFound, WrongState (also where priorities are immutable).
+        Errors: InvalidArgument, NotFound, WrongState (also where priorities are immutable), SegmentFull.
         """
         previous, number = ctypes.c_int64(), self.priority(priority)
         if number is None:
@@ -302,7 +305,8 @@ class Queue(Administration, Crons):
 
     def create_workflow(self, workflow: Mapping[str, Any]) -> str:
         """All of its jobs or none, in the words of docs/workflows.md: {"type": "chain", "steps": [...]}; its id. Errors:
-        InvalidArgument (`subject` is the place, such as "$.steps[2].args"), QueueFull, SegmentFull."""
+        InvalidArgument (`subject` is the place, such as "$.steps[2].args"), TooLarge, QueueFull, SegmentFull, Duplicate (its
+        id, or a unique key of its jobs, is taken), TimedOut."""
         text, made = to_json(workflow), ctypes.create_string_buffer(37)
         with self._producers.lent() as producer:
             producer.call(library().create_workflow, text, len(text), made)
@@ -319,8 +323,8 @@ class Queue(Administration, Crons):
             return json.loads(observer.text(library().workflow, _abi.text_in(id, "id")))
 
     def workflows(self, state: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
-        """The newest first; of that state ("running", "completed", "failed" or "cancelled"), all of whose jobs are the
-        tenant's."""
+        """The newest first, 1,000 at most, of that state ("running", "completed", "failed" or "cancelled"); of these, those
+        all of whose jobs are the tenant's."""
         with self._observers.lent() as observer:
             all_of_them = json.loads(observer.text(library().workflows, _abi.text_in(state, "state")))
         return [each for each in all_of_them if tenant is None or each.get("tenant_id") == tenant]

@@ -33,7 +33,7 @@ class Crons:
         overlap_policy  while its last job is not finished: "skip", "enqueue", "allow" or "cancel_previous"
         options         of its jobs, as over HTTP: queue, priority, timeout (seconds), retry, tags, unique, ...
 
-        Errors: InvalidArgument (`subject` is the member, such as "expression"), SegmentFull.
+        Errors: InvalidArgument (`subject` is the member, such as "expression"), TooLarge, SegmentFull.
         """
         if args is not None and input is not NOTHING:
             raise TypeError("a cron has either an input or args")
@@ -71,7 +71,7 @@ class Crons:
 
     def trigger_cron(self, name: str) -> str:
         """Enqueues its job now, beside its times; the id. Errors: NotFound, WrongState (its last job goes on and its
-        overlap_policy is skip), QueueFull, SegmentFull."""
+        overlap_policy is skip), Duplicate (another job has its unique key), QueueFull, SegmentFull."""
         id = ctypes.create_string_buffer(_abi.ID_SIZE)
         with self._admins.lent() as admin:
             admin.call(library().trigger_cron, _abi.text_in(name, "name"), id)

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 class OjsError(Exception):
     """An answer of the library other than success.
 
-    code      its stable name, such as "not_found" or "QUEUE_FULL"
+    code      its name, such as "not_found" or "QUEUE_FULL"; errors made in Python carry other names than the library's, so
+              decide by the class or by `number`
     number    the negative number of ojs_shm.h
     subject   the queue, pool, member or state it speaks of, or ""
-    depth, bound, unit   present use and limit in "jobs" or "bytes"; 0, 0, "" where they have no meaning
+    depth, bound, unit   present use and limit, in "jobs", "bytes" or what has run out, such as "blocks"; 0, 0, "" where
+              they have no meaning
     strategy, retry_after   of QueueFull: the queue's, and in how many seconds there may be room, at least 1; else "", 0
     state     of Duplicate by a unique key: the state of the job in the way, whose id is `subject`; of NotFound "gone",
               see there; else ""
@@ -83,7 +85,7 @@ class PermissionDenied(OjsError, PermissionError):
 
 
 class InUse(OjsError):
-    """Another process has that name or role, or no handle is free."""
+    """Another process has that name or role, or the worker is in another pool."""
 
 
 class OtherFormat(OjsError):

@@ -97,7 +97,7 @@ class NewJob:
     id: str | None = None                #: a UUIDv7 in lower case
     delay: Duration | None = None        #: not before so much later
     scheduled_at: Moment | None = None   #: not before
-    expires_at: Moment | None = None     #: dropped when it has not begun by then
+    expires_at: Moment | None = None     #: then no attempt begins any more, first or further: it is discarded
     timeout: Duration | None = None      #: longest run of one attempt
     lease: Duration | None = None        #: how long a worker may be silent
     retry: Retry | int | None = None     #: a policy, or just max_attempts
@@ -293,8 +293,7 @@ def failure_report(message: str, code: str, type: str, retryable: bool, details:
 
 
 class Job:
-    """A job that this process holds. Forgetting it does not give it back: ack, nack or requeue do, and so does the
-    end of the worker. Thread-safe."""
+    """A job that this process holds. Only ack, nack, requeue and the end of the worker give it back. Thread-safe."""
 
     def __init__(self, workers: Handles, pointer: int) -> None:
         self._workers = workers
@@ -402,15 +401,16 @@ class Job:
         return self.deadline
 
     def progress(self, fraction: float, message: str | None = None, data: Any = None) -> None:
-        """0..1; renews the lease. A message or data take the place of those before. A report behind the last one of its
-        attempt changes nothing but the lease. Errors: Lost; TooLarge, SegmentFull (the fraction is kept then)."""
+        """0..1; renews the lease. A message or data replace those before. A report behind the attempt's last one changes
+        only the lease. Errors: Lost, TooLarge (not even the lease is changed), SegmentFull (only the fraction is kept)."""
         if message is None and data is None:
             self._call(library().progress, fraction)
         else:
             self._call(library().progress_texts, fraction, *progress_texts(message, data))
 
     def checkpoint(self, data: Any) -> None:
-        """For `last_checkpoint` of the next attempt; renews the lease. Errors: Lost, TooLarge, SegmentFull (the old one stays)."""
+        """For `last_checkpoint` of the next attempt; renews the lease. Errors: Lost, TooLarge, SegmentFull (an earlier one
+        of this attempt is kept)."""
         text = to_json(data)
         self._call(library().checkpoint, text, len(text))
 

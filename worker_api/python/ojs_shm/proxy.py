@@ -44,7 +44,8 @@ class Proxy:
         held    until hand_over() they are this process's: should it end before, they come back at once, the attempt not
                 counted. Else they belong to their lease from the start
 
-        Errors: InvalidArgument, NotFound (the pool), SegmentFull (no handle for the pool).
+        Errors: InvalidArgument, NotFound (the pool), InUse (the worker is registered in another pool), SegmentFull (no
+        handle for the pool).
         """
         request = _abi.FetchRequest()
         request.queues, request.queue_count = _abi.texts_in(
@@ -70,7 +71,8 @@ class Proxy:
             return None
 
     def await_jobs(self, queues: Iterable[str], pools: Iterable[str] = ()) -> int:
-        """Jobs of these queues, and of the queues of these pools, are awaited: fetch(). Another call says others; none: it rests.
+        """Jobs of these queues, and of the queues of these pools, are awaited: fetch(). Another call says others; none: it
+        rests.
 
         Returns the proxy's one descriptor, for event loops in which any number of requests wait; the other await_ methods
         return the same one. It becomes readable when something that is awaited may be there, also when it is there already.
@@ -134,7 +136,8 @@ class Proxy:
     def progress(self, id: str, fraction: float, message: str | None = None, data: Any = None, *,
                  fence: int = 0) -> None:
         """0 to 1; renews the lease. A message or data take the place of those before. A report behind the last one of its
-        attempt changes nothing but the lease. Errors: also TooLarge, SegmentFull; the fraction is kept then."""
+        attempt changes nothing but the lease. Errors: also TooLarge (not even the lease is changed), SegmentFull (only the
+        fraction is kept)."""
         if message is None and data is None:
             self._call(library().proxy_progress, id, fence, fraction)
         else:
@@ -142,7 +145,7 @@ class Proxy:
 
     def checkpoint(self, id: str, data: Any, *, fence: int = 0) -> None:
         """JSON that the next attempt finds in `last_checkpoint`, however this one ends; it replaces the earlier one, and
-        renews the lease. Errors: also TooLarge, SegmentFull (the earlier one is kept)."""
+        renews the lease. Errors: also TooLarge, SegmentFull (an earlier one of this attempt is kept)."""
         text = to_json(data)
         self._call(library().proxy_checkpoint, id, fence, text, len(text))
 

@@ -18,7 +18,7 @@ class QueueStats:
     by_state: dict[str, int]
     oldest_age: float       #: seconds for which the longest available job has been available; 0: there is none
     dead_letters: int       #: discarded jobs that are kept for an operator
-    failed_attempts: int    #: attempts that ever ended in a failure or a timeout
+    failed_attempts: int    #: attempts that ever ended in a failure or a timeout, and jobs that a limit dropped
     raw: dict[str, Any] = dataclasses.field(repr=False)
 
 

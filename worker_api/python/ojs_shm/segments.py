@@ -22,7 +22,7 @@ def create_segment(name: str | None = None, *, dir: str | None = None, conventio
                    max_waiting: int = 0, mode: int = 0, group: str | None = None, retention: Duration = 0) -> None:
     """Makes a segment without a broker, for tests and for programs that bring their own. 0 means the default.
 
-    Errors: InUse (it exists), NoSpace, InvalidArgument, PermissionDenied.
+    Errors: InUse (it exists), CannotAttach (no such directory), NoSpace, InvalidArgument, PermissionDenied.
     """
     options = _abi.SegmentOptions()
     options.convention, options.group = _abi.text_in(convention, "convention"), _abi.text_in(group, "group")
@@ -38,9 +38,9 @@ def create_segment(name: str | None = None, *, dir: str | None = None, conventio
 
 
 def remove_segment(name: str | None = None, *, dir: str | None = None, force: bool = False) -> None:
-    """Removes its files; `force`: also with unfinished jobs or dead letters, and under living processes.
+    """Removes its files; `force`: also with unfinished jobs, dead letters or crons, and under living processes.
 
-    Errors: NotFound, InUse (a process lives in it), WrongState (jobs are left), OtherFormat (not a segment: never
+    Errors: NotFound, InUse (a process lives in it), WrongState (jobs or crons are left), OtherFormat (not a segment: never
     removed), PermissionDenied.
     """
     code = library().segment_remove(_abi.text_in(name, "name"), _abi.text_in(dir, "dir"), int(force))
@@ -65,9 +65,11 @@ def examine_segment(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def export_segment(path: str | os.PathLike[str], name: str | None = None, *, dir: str | None = None) -> int:
-    """Writes queues, pools, limits and jobs into a file (docs/export.md) and returns how many lines. Only looks.
+    """Writes default ageing, queues, pools, limits, crons, default priorities and jobs into a file (docs/export.md) and
+    returns how many lines. Only looks.
 
-    Errors: CannotAttach, PermissionDenied, OSError of the file.
+    Errors: CannotAttach, OtherFormat, PermissionDenied, TimedOut (a workflow does not stand still), OSError if the file
+    cannot be opened, InternalError if it cannot be written.
     """
     with open(path, "wb") as file, _opened(library().segment_observe, name, dir) as segment:
         lines = library().export(segment, file.fileno())
@@ -79,7 +81,8 @@ def export_segment(path: str | os.PathLike[str], name: str | None = None, *, dir
 def import_segment(path: str | os.PathLike[str], name: str | None = None, *, dir: str | None = None) -> dict[str, int]:
     """Puts an export into a segment that exists. Returns the counts of docs/export.md; `refused` lines were at fault.
 
-    Errors: CannotAttach, OtherFormat (the file is no export), SegmentFull, OSError of the file.
+    Errors: CannotAttach, OtherFormat (also: the file is no export), PermissionDenied, SegmentFull, TimedOut (a stopped
+    process is in its way), OSError if the file cannot be opened, InternalError if it cannot be read.
     """
     report = _abi.ImportReport()
     with open(path, "rb") as file, _opened(library().segment_attach, name, dir) as segment:

@@ -56,7 +56,8 @@ class Worker(Registry):
     # --- By hand ------------------------------------------------------------------------------------------------------
 
     def fetch(self, timeout: Duration | None = None) -> Job | None:
-        """The best job, or None when the time passed; timeout 0: at once, None: without end. Errors: Closed."""
+        """The best job, or None when the time passed; timeout 0: at once, None: without end. Errors: Closed, NotFound (its
+        pool was removed), CannotAttach (the segment's file is gone)."""
         wait = -1 if timeout is None else milliseconds(timeout, "timeout", 53)
         lib = library()
         pointer = lib.open(lib.job_new)
