@@ -108,7 +108,8 @@ void BesideStopped::kill_beside(const Operation& killed, const Operation& stoppe
       }
     }
   }
-  ASSERT_TRUE(remove_segment(where, Removal::kWithJobs).ok());
+  const Status removed = remove_segment(where, Removal::kWithJobs);
+  ASSERT_TRUE(removed.ok()) << removed.error().message;
 }
 
 TEST_P(BesideStopped, G9_a_kill_beside_a_process_stopped_in_the_middle) {
