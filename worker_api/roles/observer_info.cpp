@@ -64,15 +64,17 @@ QueueInfo describe_queue(const engine::Store& store, std::uint32_t q,
   info.dead_letters = counted.dead_letters;
   const std::uint64_t now = store.now_ms();
   info.oldest_age_ms = now - std::min(now, counted.oldest_available_at);
-  info.failed_attempts_total = record.retried.load() + record.discarded.load();
-  info.discarded_total =
-      record.discarded.load() + record.expired.load() + record.emptied.load() + info.dropped_total;
-  info.cancelled_total = record.cancelled.load();
+  // each read once, so that what is a part of another number is never more
   info.retried_total = record.retried.load();
+  info.expired_total = record.expired.load();
+  const std::uint64_t discarded = record.discarded.load();
+  info.failed_attempts_total = info.retried_total + discarded;
+  info.discarded_total =
+      discarded + info.expired_total + record.emptied.load() + info.dropped_total;
+  info.cancelled_total = record.cancelled.load();
   info.returned_total = record.returned.load();
   info.rejected_total = record.rejected.load();
   info.conflicts_total = record.conflicts.load();
-  info.expired_total = record.expired.load();
   info.pruned_total = record.pruned.load();
   for (unsigned rank = 0; rank < counted.available.size(); ++rank)
     if (counted.available[rank] != 0)

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "tests/unit/engine/at_access.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 #include "worker_api/json/envelope_json.hpp"
 
@@ -121,6 +122,30 @@ TEST(Census, a_segment_that_was_removed_is_still_seen) {
   std::filesystem::rename(s.segment.path() + ".gone", s.segment.path());
   EXPECT_TRUE(census.removed);
   EXPECT_EQ(census.queues.at(0).info.depth, 1U);
+}
+
+/// Attempts fail and jobs expire between any two reads.
+TEST(Census, a_number_is_never_less_than_its_parts) {
+  QuietSegment s;
+  s.put();
+  engine::QueueRecord& queue = s.store().queue(s.store().find_queue("default"));
+  QueueInfo info;
+  std::uint64_t reads = 0;
+  {
+    const AtAccess meanwhile([&](shm::Access access, shm::Point, const void*) {
+      static bool inside = false;
+      if (inside || access != shm::Access::kLoad) return;
+      inside = true;
+      ++reads;
+      queue.retried.fetch_add(1, shm::Point::kNone);
+      queue.expired.fetch_add(1, shm::Point::kNone);
+      inside = false;
+    });
+    info = s.observer.queue("default").value();
+  }
+  EXPECT_GT(reads, 10U);
+  EXPECT_GE(info.failed_attempts_total, info.retried_total);
+  EXPECT_GE(info.discarded_total, info.expired_total + info.dropped_total);
 }
 
 TEST(Census, it_is_json) {

@@ -119,7 +119,7 @@ function markOf(point) {
     dispatched: point.dispatched / seconds,
     completed: point.processed / seconds,
     // What the stream's counters call "failed" are jobs; in the history that word counts attempts.
-    failed: (point.failed - point.retried) / seconds,
+    failed: Math.max(point.failed - point.retried, 0) / seconds,
     retried: point.retried / seconds,
     depth: point.depth,
     active: point.active,
