@@ -49,6 +49,12 @@ std::string Hands::put(std::int64_t priority, std::string_view queue) {
 
 void Hands::take(Job& into) { must(worker->try_fetch(into)); }
 
+std::string Hands::first(const JobFilter& filter) {
+  const std::vector<JobInfo> found = must(Observer::attach(segment)).list(filter);
+  if (found.empty()) throw std::runtime_error("there is no such job: another process has had it");
+  return found.front().id;
+}
+
 void Hands::move_clock(std::uint64_t ms) {
   shm::Word& offset = segment.attachment()->segment().header().clock_offset_ms;
   offset.store(offset.load() + ms, shm::Point::kNone);

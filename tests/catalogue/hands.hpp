@@ -45,6 +45,7 @@ struct Hands {
   std::string put(const JobSpec& spec);
   std::string put(std::int64_t priority = 2, std::string_view queue = "default");
   void take(Job& into);
+  std::string first(const JobFilter& filter);  ///< the id of the first job in a list
   void move_clock(std::uint64_t ms);
   /// The segment's time stands until a lane moves it.
   void stop_clock();

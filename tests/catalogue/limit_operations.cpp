@@ -141,7 +141,7 @@ std::vector<Operation> limit_operations() {
          must(h.worker->ack(h.job));
          JobFilter waiting;
          waiting.state = State::kAvailable;
-         h.id = must(Observer::attach(h.segment)).list(waiting).at(0).id;
+         h.id = h.first(waiting);
        },
        [](Hands& h) { must(h.producer->cancel(h.id)); }},
       {"limit_reprioritize_held_back", at_work(2),

@@ -139,7 +139,7 @@ std::vector<Operation> workflow_operations() {
       {"workflow_job_cancelled",
        [](Hands& h) {
          create(h, whole(WorkflowKind::kChain, {job_in(), job_in(), job_in()}));
-         h.id = must(Observer::attach(h.segment)).list({}).at(0).id;
+         h.id = h.first({});
        },
        [](Hands& h) { must(h.producer->cancel(h.id)); }},
       {"workflow_job_dropped",

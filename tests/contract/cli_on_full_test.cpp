@@ -91,6 +91,9 @@ TEST(CliOnFull, a_policy_that_says_nothing_or_nonsense_is_status_2) {
     const Finished done = segment.cli({"enqueue", "-t", "a", "--on-full", policy});
     EXPECT_EQ(done.exit_code, 2) << policy << done.err;
   }
+  const Finished both =
+      segment.cli({"enqueue", "-t", "a", "--on-full", "retry=1", "--block-timeout", "1s"});
+  EXPECT_EQ(both.exit_code, 2) << "the one would be without effect";
   EXPECT_EQ(segment.cli({"list"}).out, "");
 }
 

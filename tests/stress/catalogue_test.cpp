@@ -69,7 +69,7 @@ void make_room(Hands& hands) {
       try {
         operation.prepare(hands);
         operation.act(hands);
-      } catch (const std::exception&) {  // also where another process has taken its job
+      } catch (const std::runtime_error&) {
         ++told->refused;
         make_room(hands);
       }

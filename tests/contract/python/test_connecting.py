@@ -56,11 +56,17 @@ class Connecting(OnSegment, unittest.TestCase):
         with self.assertRaises(ojs_shm.NotFound):
             ojs_shm.remove_segment(name, dir=self.broker.dir, force=True)
 
+    def old_and_new(self):
+        """The names of two segments without a broker, which end with the test."""
+        both = [{"name": f"{self.broker.name}-{which}", "dir": self.broker.dir} for which in ("old", "new")]
+        for where in both:
+            ojs_shm.create_segment(**where, slots=64)
+            self.addCleanup(ojs_shm.remove_segment, **where, force=True)
+        return both
+
     def test_QO_17_an_export_goes_into_another_segment(self):
         path = os.path.join(self.broker.dir, "export")
-        old, new = ({"name": f"{self.broker.name}-{which}", "dir": self.broker.dir} for which in ("old", "new"))
-        for where in (old, new):
-            ojs_shm.create_segment(**where, slots=64)
+        old, new = self.old_and_new()
         with ojs_shm.connect_sync(**old) as queue:
             moved = [queue.submit("any", n).id for n in range(3)]
             queue.set_cron("nightly", "30 4 * * *", "any")
@@ -77,22 +83,17 @@ class Connecting(OnSegment, unittest.TestCase):
             file.write("no export\n")
         with self.assertRaises(ojs_shm.OtherFormat):
             ojs_shm.import_segment(path, **new)
-        for where in (old, new):
-            ojs_shm.remove_segment(**where, force=True)
 
     def test_an_import_goes_on_behind_a_job_whose_key_another_has(self):
         path = os.path.join(self.broker.dir, "export")
-        old, new = ({"name": f"{self.broker.name}-{which}", "dir": self.broker.dir} for which in ("old", "new"))
+        old, new = self.old_and_new()
         for where in (old, new):
-            ojs_shm.create_segment(**where, slots=64)
             with ojs_shm.connect_sync(**where) as queue:
                 queue.submit("any", unique={"keys": ["type"]})
                 queue.submit("other", 1)
         ojs_shm.export_segment(path, **old)
         report = ojs_shm.import_segment(path, **new)
         self.assertEqual((report["jobs"], report["refused"]), (1, 1))
-        for where in (old, new):
-            ojs_shm.remove_segment(**where, force=True)
 
     def test_many_threads_share_one_connection(self):
         with ojs_shm.connect_sync(**self.broker.where, queue="shared") as queue:

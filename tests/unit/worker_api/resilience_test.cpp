@@ -93,6 +93,19 @@ TEST(Resilience,
   EXPECT_EQ(full.queue().depth, 1U);
 }
 
+TEST(Resilience, BP_P1_the_first_pause_is_what_the_refusal_recommends) {
+  Full full;
+  full.stop_clock();
+  (void)full.refusal();
+  full.move_clock(2'000);  // no job has left since
+  const milliseconds first = recommended_delay(full.refusal());
+  ASSERT_GT(first, 1s);
+  const auto clock = std::make_shared<JumpingClock>();
+  auto producer = full.resilient({.retry = {.retries = 2}, .clock = clock});
+  ASSERT_EQ(producer.enqueue(spec_of()).code(), Code::kQueueFull);
+  EXPECT_THAT(clock->waits, ElementsAre(first, std::min<milliseconds>(2 * first, 60s)));
+}
+
 TEST(Resilience, BP_P1_room_that_appears_ends_the_retries) {
   Full full;
   const auto clock = std::make_shared<JumpingClock>();

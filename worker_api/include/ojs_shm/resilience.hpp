@@ -50,7 +50,7 @@ struct RetryOnFull {
 };
 
 /// The pause before the next retry: at first `recommended`, then twice the last pause up to
-/// `max_delay`, and never less than `recommended`.
+/// `max_delay`, and never less than that one.
 OJS_SHM_API std::chrono::milliseconds next_delay(std::chrono::milliseconds last,
                                                  std::chrono::milliseconds recommended,
                                                  std::chrono::milliseconds max_delay) noexcept;
