@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `ojs-shm enqueue`: what flags and envelopes become, and how a refusal reads.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
