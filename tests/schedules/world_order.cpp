@@ -15,9 +15,9 @@ void World::age() {
 }
 
 void World::share(std::uint32_t self, bool on, unsigned weight, bool across) {
-  actor(self).set_fairness(0, engine::Fairness(on, false, across, weight));
-  shares_ = true;
+  shares_ = true;  // before the call, in the middle of which it may be killed
   across_ = across_ || across;
+  actor(self).set_fairness(0, engine::Fairness(on, false, across, weight));
 }
 
 void World::shard(std::uint32_t self, unsigned shards) {
