@@ -17,9 +17,7 @@ class MeasuresSchedules : public Schedules {
   void explore_both(const Scenario& scenario) {
     for (const unsigned kills : {0U, 1U}) {
       if (long_form())
-        explore(scenario, {.preemptions = 2,
-                           .kills = kills,
-                           .most_runs = scenario.parts.size() == 3 ? 400'000 : ~0ULL});
+        explore(scenario, {.preemptions = 2, .kills = kills, .most_runs = 400'000});
       else
         explore(scenario,
                 {.preemptions = 1, .kills = kills, .most_runs = kills == 0 ? ~0ULL : 1'000});

@@ -2,6 +2,7 @@
 // Bounds: exact, in jobs and in bytes, whichever lane enqueues and however many at once.
 
 #include <thread>
+#include <utility>
 
 #include "engine/bounds/refill.hpp"
 #include "engine/supervision/repairer.hpp"
@@ -28,15 +29,16 @@ TEST(Bounds, BP_001_a_recount_is_not_misled_by_an_enqueue_beside_it) {
   queue.reserved.fetch_add(queue.reserved.load() / 2, shm::Point::kNone);
   queue.refill.store(1, shm::Point::kNone);
   {
+    const void* before = nullptr;
     bool seen = false, done = false;
     const AtAccess between([&](shm::Access access, shm::Point, const void* word) {
       if (done || access != shm::Access::kLoad) return;
-      if (word == &queue.reserved) {
-        seen = true;
-      } else if (seen) {
+      if (seen) {
         done = true;
         EXPECT_TRUE(other.enqueue(spec_of()).ok());
       }
+      seen = before == &queue.written_off && word == &queue.reserved;  // the recount alone
+      before = word;
     });
     s.put();
     EXPECT_TRUE(done);
@@ -56,14 +58,13 @@ TEST(Bounds, BP_001_nobody_is_refused_by_sums_that_others_outran) {
   s.put();
   Producer other = Producer::attach(s.segment).value();
   const engine::QueueRecord& queue = s.store().queue(0);
-  unsigned looks = 0;
+  const void* before = nullptr;
   bool done = false;
   {
     const AtAccess between([&](shm::Access access, shm::Point, const void* word) {
       if (done || access != shm::Access::kLoad) return;
-      if (word == &queue.reserved) {
-        ++looks;
-      } else if (looks == 2) {  // the first one believes in older sums
+      // the first look believes in older sums
+      if (std::exchange(before, word) == &queue.reserved && word == &queue.written_off) {
         done = true;
         s.drain();
         for (int i = 0; i < 2; ++i) EXPECT_TRUE(other.enqueue(spec_of()).ok());
