@@ -143,13 +143,19 @@ Attachment::~Attachment() {
     const std::lock_guard lock(registry().mutex);
     std::erase(registry().all, this);
   }
-  if (forked()) {  // the keeper and the record are the parent's
+  if (forked() && locks_.descriptor() < 0) {  // the keeper and the record are the parent's
     abandon(keeper_);
-    // With the lock that one may be lost, too, and be another by now.
-    if (stop_fd_ >= 0 && locks_.descriptor() < 0) ::close(stop_fd_);
+    if (stop_fd_ >= 0) ::close(stop_fd_);
     return;
   }
   stopping_.set();
+  if (forked()) {  // lost with the lock; that descriptor may be another by now, too
+    if (keeper_.joinable()) {
+      ring_doorbell();
+      keeper_.join();  // within a second
+    }
+    return;
+  }
   if (stop_fd_ >= 0) ::eventfd_write(stop_fd_, 1);
   if (keeper_.joinable()) {
     ring_doorbell();

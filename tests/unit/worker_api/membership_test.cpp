@@ -57,6 +57,9 @@ TEST(Membership, one_that_came_in_first_keeps_its_segment) {
 }
 
 TEST(Membership, who_has_closed_its_lock_repairs_nobody_and_is_closed) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "NOT RUN: it closes a descriptor under the keeper's look, on purpose";
+#endif
   QuietSegment s;
   Segment other = Segment::attach(s.where()).value();
   internal::Attachment& lost = *other.attachment();
