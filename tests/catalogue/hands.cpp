@@ -51,7 +51,7 @@ void Hands::take(Job& into) { must(worker->try_fetch(into)); }
 
 std::string Hands::first(const JobFilter& filter) {
   const std::vector<JobInfo> found = must(Observer::attach(segment)).list(filter);
-  if (found.empty()) throw std::runtime_error("there is no such job: another process has had it");
+  if (found.empty()) throw std::runtime_error("there is no such job any more: it was taken");
   return found.front().id;
 }
 
