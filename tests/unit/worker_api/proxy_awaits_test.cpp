@@ -239,6 +239,15 @@ TEST_F(Awaits, all_kinds_share_the_descriptor_and_none_takes_the_word_from_anoth
   }));
 }
 
+TEST_F(Awaits, what_was_told_before_another_wish_is_told_again) {
+  ASSERT_TRUE(s.admin.set_events(true).ok());
+  const int fd = proxy.await_events().value();
+  s.put();
+  EXPECT_TRUE(eventually([&] { return readable(fd); }));
+  EXPECT_EQ(proxy.await_jobs({"other"}).value(), fd) << "which empties the descriptor";
+  EXPECT_TRUE(eventually([&] { return readable(fd); }));
+}
+
 TEST_F(Awaits, one_that_awaits_nothing_any_more_sleeps_on) {
   ASSERT_TRUE(s.admin.set_events(true).ok());
   const int fd = proxy.await_events().value();
