@@ -22,7 +22,7 @@ packages_of() {
     fuzz) echo clang@clang++ "$(clang_runtime)" ;;
     aarch64)
       echo g++-aarch64-linux-gnu@aarch64-linux-gnu-g++ qemu-user@qemu-aarch64
-      echo libfmt-dev:arm64 libspdlog-dev:arm64 libssl-dev:arm64 libutf8proc-dev:arm64 libhowardhinnant-date-dev:arm64 libtomlplusplus-dev:arm64 prometheus-cpp-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
+      echo libfmt-dev:arm64 libspdlog-dev:arm64 libssl-dev:arm64 libutf8proc-dev:arm64 libhowardhinnant-date-dev:arm64 libtomlplusplus-dev:arm64 prometheus-cpp-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64 libncurses-dev:arm64
       ;;
     cost) echo valgrind@valgrind ;;
     bench) echo libtbb-dev libzmq3-dev libhiredis-dev redis-server@redis-server beanstalkd@beanstalkd ;;
