@@ -3,6 +3,7 @@
 # setup.sh GROUP...: installs the Debian or Ubuntu packages that a lane misses, and says nothing when none is missing.
 # An entry PACKAGE@COMMAND also counts as present when the command is there, wherever it came from.
 set -euo pipefail
+NATIVE=$(dpkg --print-architecture 2>/dev/null || true)
 
 packages_of() {
   case $1 in
@@ -22,7 +23,7 @@ packages_of() {
     fuzz) echo clang@clang++ "$(clang_runtime)" ;;
     aarch64)
       echo g++-aarch64-linux-gnu@aarch64-linux-gnu-g++ qemu-user@qemu-aarch64
-      echo libfmt-dev:arm64 libspdlog-dev:arm64 libssl-dev:arm64 libutf8proc-dev:arm64 libhowardhinnant-date-dev:arm64 libtomlplusplus-dev:arm64 prometheus-cpp-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64 libncurses-dev:arm64
+      echo libfmt-dev:arm64 libspdlog-dev:arm64 libssl-dev:arm64 libutf8proc-dev:arm64 libhowardhinnant-date-dev:arm64 libtomlplusplus-dev:arm64 "$(prometheus_library):arm64" libgtest-dev:arm64 libgmock-dev:arm64 libncurses-dev:arm64
       ;;
     cost) echo valgrind@valgrind ;;
     bench) echo libtbb-dev libzmq3-dev libhiredis-dev redis-server@redis-server beanstalkd@beanstalkd ;;
@@ -51,6 +52,14 @@ boost_package() {
   echo libboost1.81-dev
 }
 
+# Alone, for prometheus-cpp-dev is there for one architecture at a time: that of the machine.
+prometheus_library() {
+  local name
+  name=$(apt-cache depends prometheus-cpp-dev 2>/dev/null |
+    sed -nE 's/.*Depends: (libprometheus-cpp-core[0-9.]+)$/\1/p' | head -n 1 || true)
+  echo "${name:-libprometheus-cpp-core1.0}"
+}
+
 # libFuzzer and the sanitizers of the clang that is there, or would be.
 clang_runtime() {
   local version
@@ -60,11 +69,13 @@ clang_runtime() {
   echo "libclang-rt-${version:-14}-dev"
 }
 
-present() { # PACKAGE[@COMMAND]
+present() { # PACKAGE[@COMMAND]; of the machine's own architecture unless the name says another
   if [[ $1 == *@* ]] && command -v "${1#*@}" >/dev/null 2>&1; then
     return 0
   fi
-  [[ $(dpkg-query -W -f='${db:Status-Abbrev}' "${1%@*}" 2>/dev/null) == ii* ]]
+  local package=${1%@*} architecture
+  [[ $package == *:* ]] && architecture=${package#*:} || architecture=$NATIVE
+  dpkg-query -W -f='${db:Status-Abbrev}${Architecture}\n' "$package" 2>/dev/null | grep -qxE "ii +(all|$architecture)"
 }
 
 missing() { # GROUP...
@@ -95,7 +106,7 @@ command -v dpkg-query >/dev/null || exit 0 # another distribution: CMake will na
 
 # Packages of another architecture: Debian's mirrors have them all, Ubuntu's have not.
 for architecture in $(missing "$@" | sed -n 's/^.*://p' | sort -u); do
-  if [[ " $(dpkg --print-architecture) $(dpkg --print-foreign-architectures | xargs) " != *" $architecture "* ]]; then
+  if [[ " $NATIVE $(dpkg --print-foreign-architectures | xargs) " != *" $architecture "* ]]; then
     if ! grep -q '^ID=debian' /etc/os-release; then
       echo "setup: no packages for $architecture: this is not Debian, and dpkg does not know that architecture" >&2
       exit 2
