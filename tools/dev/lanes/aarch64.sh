@@ -48,7 +48,11 @@ find_a_way() { # BIN: sets `run`, what stands before a command
 # QEMU 7 aborts or hangs in a child that was forked, without exec, by a process with threads, and then starts its own.
 readonly FORKED=(FrontLane.PRI_T03_a_holders_death_keeps_the_place_and_a_lease_expiry_goes_to_the_end
   FrontLane.a_death_after_the_last_attempt_discards FrontLane.a_job_owned_by_its_lease_survives_its_workers_process
-  FrontLane.a_repair_that_is_under_way_is_waited_for Events.of_a_dead_process_stay_and_its_page_is_closed 'SystemCalls.*')
+  FrontLane.a_repair_that_is_under_way_is_waited_for Events.of_a_dead_process_stay_and_its_page_is_closed
+  ForClients.FS_T02_what_no_client_got_when_its_server_died_comes_back_uncounted
+  ForClients.a_job_that_reached_its_worker_is_counted_when_that_dies
+  Supervision.the_death_of_a_process_that_can_be_seen_from_here_rings_the_doorbell
+  'RuntimeEnd.a_forked_child*' 'SystemCalls.*')
 # Here the kernel counts the emulator's own pages.
 readonly PAGES=(Mapping.slots_are_mapped_ahead_and_their_use_faults_no_more
   Segment.lies_in_huge_pages_where_the_kernel_has_them)
