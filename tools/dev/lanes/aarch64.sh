@@ -79,7 +79,7 @@ on() { # BIN PROCESSOR
 }
 
 readonly OLD=cortex-a57 NEW=max # without and with LSE atomics
-programs=(unit_tests crash_storm_at_points ojs-shm ojs-shm-broker)
+programs=(unit_tests crash_storm_at_points ojs-shm ojs-shm-broker ojs-shm-gateway)
 build_tree aarch64 schedules_tests "${programs[@]}" || finish
 mkdir -p "$RESULTS"
 find_a_way build/aarch64/bin
