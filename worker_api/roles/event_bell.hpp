@@ -65,8 +65,8 @@ class EventBell {
     {
       const std::lock_guard lock(mutex_);
       next_ = std::move(wanted);
+      hush();  // before its thread sees that, and tells
     }
-    hush();
     kick();
   }
   /// Fills the descriptor, from the thread that reads it.
