@@ -9,5 +9,8 @@ set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
 # FindOpenSSL asks pkg-config first, which knows this machine's own libraries.
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
 # Only the library itself is there, not the link by which programs are built (setup.sh).
-file(GLOB prometheus /usr/lib/aarch64-linux-gnu/libprometheus-cpp-core.so.?.?)
-set(OJS_SHM_PROMETHEUS_LIBRARY ${prometheus} CACHE FILEPATH "" FORCE)
+file(GLOB prometheus /usr/lib/aarch64-linux-gnu/libprometheus-cpp-core.so.*)
+if(prometheus)
+  list(GET prometheus 0 prometheus)
+  set(OJS_SHM_PROMETHEUS_LIBRARY ${prometheus} CACHE FILEPATH "" FORCE)
+endif()
