@@ -79,14 +79,14 @@ on() { # BIN PROCESSOR
 }
 
 readonly OLD=cortex-a57 NEW=max # without and with LSE atomics
-programs=(unit_tests crash_storm_at_points ojs-shm ojs-shm-broker ojs-shm-gateway)
+programs=(unit_tests crash_storm_at_points ojs_shm_programs)
 build_tree aarch64 schedules_tests "${programs[@]}" || finish
 mkdir -p "$RESULTS"
 find_a_way build/aarch64/bin
 on build/aarch64/bin $OLD
 on build/aarch64/bin $NEW
 if ((!short)); then
-  QEMU_CPU=$NEW run_gtest schedules 3600 "${run[@]}" build/aarch64/bin/schedules_tests
+  QEMU_CPU=$NEW run_gtest schedules 5400 "${run[@]}" build/aarch64/bin/schedules_tests
   build_tree aarch64-lse "${programs[@]}" && RESULTS=build/aarch64-lse/results && mkdir -p "$RESULTS" &&
     on build/aarch64-lse/bin $NEW
 fi
