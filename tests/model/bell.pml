@@ -5,7 +5,7 @@
 // afterwards and rings if that is too late. Time does not pass here: numbers are due times, and a sleeper sleeps for
 // ever.
 //   supervisor  Attachment::supervise, Supervisor::tick, read_inbox, look_at_leases
-//   timer       Actor::push_timer                 lease  Holder::note_lease           watch  DeathWatch
+//   timer       Places::push_timer                lease  Holder::note_lease           watch  DeathWatch
 //
 // Proved: when nothing moves any more, the supervisor sleeps until the earliest time that was announced, or it is
 // awake; also when one announcer is killed at any step, once its death has rung.

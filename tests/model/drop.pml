@@ -3,10 +3,10 @@
 // Dropping the oldest waiting jobs for a batch, and the word that commits both: credit in a bounded queue that is full, victims
 // in the hands of whoever drops, slots that are being filled, one store after which a repair goes forward and before
 // which it goes back.
-//   producer  Actor::enqueue_batch, admit, admit_by_dropping, claim_victim, commit_drop, publish_batch, drop_victims,
-//             take_back_admission, end_refused_drop
-//   fetcher   Actor::fetch, take
-//   repair    Repairer::repair, undo_tallies, finish_batch, finish_drop, let_go, leave_dropper, settle_reserved
+//   producer  Actor::enqueue_batch, publish_batch; Room::admit, take_back_admission;
+//             Dropping::admit_by_dropping, claim_victim, commit_drop, drop_victims, end_refused_drop
+//   fetcher   Actor::fetch; StraightFetch::take
+//   repair    Repairer::repair, undo_tallies, finish_batch, finish_drop, let_go; Seat::leave_if_ours; Room::settle_reserved
 // A claim is one cas on the oldest waiting job that a look has seen. Sums are read in one step after `reserved`: what happens
 // while they are read is the model `bounds`.
 //

@@ -4,7 +4,7 @@
 // key's lot and looks for room once more; whoever gives a permit back then looks into the lot and lets one job go, which
 // is claimed like any other and asks again. Whoever dies is repaired: what he held comes back, which makes his permit
 // nobody's, and then the repair looks into the lot.
-//   worker    Actor::pass_limits, take_limits, hold_back, follow_dispatch, give_limits, let_begin, unpark
+//   worker    LimitGate::pass_limits, take_limits, hold_back, follow_dispatch, give_limits, let_begin, unpark
 //   repairer  Repairer::repair, mend_limits, Permits::sweep
 // A permit is taken and a job is claimed in one step each: one cas decides. All jobs have one level and one queue.
 //

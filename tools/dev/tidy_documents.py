@@ -27,18 +27,30 @@ def anchors() -> Iterator[Found]:
 
 
 def members(sources: list[Source]) -> Iterator[Found]:
-    """`Class::member` in a document is a name in the code, and both halves stand in one file."""
+    """`Class::member` in a document, or at the head of a model, is a name in the code, and both halves stand in one file."""
     code = [source.code for source in sources if source.is_cxx and source.room in SHIPPED]
+    words = {word for part in code for word in re.findall(r"\w+", part)}
     known: dict[str, bool] = {}
+
+    def stands(name: str) -> bool:
+        owner, _, member = name.partition("::")
+        both = re.compile(rf"\b{owner}\b(?s:.*)\b{member}\b|\b{member}\b(?s:.*)\b{owner}\b")
+        if name not in known:
+            known[name] = any(owner in part and member in part and both.search(part) for part in code)
+        return known[name]
+
     readmes = [ROOT / room / "README.md" for room in (*SHIPPED, "tests", "bench")]
     for path in [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/adr").glob("*.md")), *readmes]:
         for line, text in enumerate(path.read_text().splitlines(), 1):
             for name in re.findall(r"`(?:ojs_shm::)?([A-Z]\w+::~?\w+)[^`]*`", text):
-                owner, _, member = name.partition("::")
-                both = re.compile(rf"\b{owner}\b(?s:.*)\b{member}\b|\b{member}\b(?s:.*)\b{owner}\b")
-                if name not in known:
-                    known[name] = any(owner in part and member in part and both.search(part) for part in code)
-                if not known[name]:
+                if not stands(name):
+                    yield str(path.relative_to(ROOT)), line, f"the code has no {name}"
+    for path in sorted((ROOT / "tests/model").glob("*.pml")):
+        for line, text in enumerate(path.read_text().splitlines(), 1):
+            if not text.startswith("//"):
+                break
+            for name in re.findall(r"\b[A-Z]\w+::\w+|\b[a-z]\w*_\w+", text):
+                if not (stands(name) if "::" in name else name in words):
                     yield str(path.relative_to(ROOT)), line, f"the code has no {name}"
 
 
