@@ -96,7 +96,8 @@ struct alignas(64) EventRecord {
   Plain<std::uint64_t> sequence;        ///< of its lane, from 1, also over several handles
   Plain<std::uint64_t> kind_rank_time;  ///< 63..56 kind  55..48 rank  47..0 ms
   Plain<std::uint64_t> id_hi, id_lo;    ///< of the job; 0: it is about a queue
-  /// 15..0 queue  31..16 attempt  47..32 max attempts  55..48 previous rank, or the state that a failure led to
+  /// 15..0 queue  31..16 attempt  47..32 max attempts  55..48 previous rank, or the state that a
+  /// failure led to
   Plain<std::uint64_t> facts;
   Plain<std::uint64_t> tag;    ///< of the job's control word after the change
   Plain<std::uint64_t> value;  ///< what the kind says

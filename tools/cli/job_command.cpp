@@ -190,8 +190,8 @@ bool runs_in(const std::filesystem::path& process, pid_t group) {
          state != 'Z' && state != 'X';
 }
 
-/// Whether any process of the group still runs. A signal cannot ask: it finds the leader, too, which
-/// has ended and was not reaped.
+/// Whether any process of the group still runs. A signal cannot ask: it finds the leader, too,
+/// which has ended and was not reaped.
 bool group_runs(pid_t group) {
   std::error_code none;
   std::filesystem::directory_iterator each("/proc", none);

@@ -30,9 +30,9 @@ struct CrewOptions {
 sigset_t crew_signals();
 
 /// Threads that fetch jobs and run the command for each. SIGTERM, SIGINT and SIGHUP, blocked by the
-/// caller in every thread as the other two, end it: first no new jobs, after the grace time (or a second
-/// signal) SIGTERM to the commands, whose jobs go back. SIGTSTP makes it quiet, which is to take no
-/// new jobs, and SIGCONT ends that. Source: ojs-graceful-shutdown 4.
+/// caller in every thread as the other two, end it: first no new jobs, after the grace time (or a
+/// second signal) SIGTERM to the commands, whose jobs go back. SIGTSTP makes it quiet, which is to
+/// take no new jobs, and SIGCONT ends that. Source: ojs-graceful-shutdown 4.
 class WorkCrew {
  public:
   WorkCrew(const Segment& segment, CrewOptions options);

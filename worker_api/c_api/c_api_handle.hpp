@@ -125,7 +125,8 @@ H& opened(H* handle) {
   return *handle;
 }
 
-/// Refuses a NULL that shall have room for a text. An entry that does more than look calls it first.
+/// Refuses a NULL that shall have room for a text. An entry that does more than look calls it
+/// first.
 void check_buffer(const char* buffer, std::size_t size);
 
 /// Refuses a NULL where the result would be written.

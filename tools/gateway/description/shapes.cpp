@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bodies of requests and replies. The table of routes names them; tests hold what is really sent
-// against them.
+// The bodies of requests and replies. The table of routes names them; tests hold what is really
+// sent against them.
 #include "tools/gateway/description/shapes.hpp"
 
 namespace ojs_shm::gateway {
