@@ -16,8 +16,8 @@ class Actor::Entry {
   Entry(Actor& actor, const NewJob& spec)
       : actor_(actor),
         spec_(spec),
-        queue_(*actor.near_.queue),
-        mine_(*actor.near_.tally),
+        queue_(*actor.current_.queue),
+        mine_(*actor.current_.tally),
         flags_(queue_.flags.load()),
         cost_(charge(1, spec.size())),
         bounded_((flags_ & (kBounded | kTenants)) != 0),
@@ -148,7 +148,7 @@ class Actor::Entry {
 };
 
 Outcome Actor::enqueue_short(const NewJob& spec, JobId& id) {
-  come_near(spec.queue);
+  set_current_queue(spec.queue);
   return Entry<true>(*this, spec).enter(id);
 }
 
@@ -169,7 +169,7 @@ Outcome Actor::enqueue(const NewJob& spec, JobId& id) {
                         Uniqueness{spec.annex->uniqueness}.replaces()))
     outcome = foresee_clash(*spec.annex);
   if (outcome == Outcome::kOk) [[likely]] {
-    come_near(spec.queue);
+    set_current_queue(spec.queue);
     outcome = Entry<false>(*this, spec).enter(id);
   }
   // Shortages that come before the claim, or of room for it: a duplicate needs none of that.

@@ -33,9 +33,9 @@ Outcome Actor::fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched
 /// From a queue with options.
 [[gnu::noinline]] Outcome Actor::fetch_in_order(std::uint32_t q, std::uint32_t lease_ms,
                                                 bool lease_owned, Fetched& out) {
-  come_near(q);
-  QueueRecord& queue = *near_.queue;
-  QueueTally& mine = *near_.tally;
+  set_current_queue(q);
+  QueueRecord& queue = *current_.queue;
+  QueueTally& mine = *current_.tally;
   Look& seen = begin_look();
   for (std::uint32_t left = rings_.longest_search();; --left) {
     if (left == 0 || !look(queue, seen)) {
@@ -81,9 +81,9 @@ Outcome Actor::fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched
 /// Takes one job that was seen to wait, whatever stands before it.
 Outcome Actor::fetch_seen(std::uint32_t q, std::uint32_t slot, Control available,
                           std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
-  come_near(q);
-  QueueRecord& queue = *near_.queue;
-  QueueTally& mine = *near_.tally;
+  set_current_queue(q);
+  QueueRecord& queue = *current_.queue;
+  QueueTally& mine = *current_.tally;
   JobRecord& job = store_.job(slot);
   intend<Op::kFetch>(q, slot, mine);
   const Control claimed = available.to(kSlotClaimed, owner_);

@@ -80,7 +80,7 @@ struct PoolSeat {
   std::uint64_t word = 0;
   using Pool = shm::Field<0, 8>;
   using Concurrency = shm::Field<8, 32>;
-  using Laden = shm::Field<40, 1>;
+  using Full = shm::Field<40, 1>;
   constexpr explicit PoolSeat(std::uint64_t w) : word(w) {}
   constexpr bool at(std::uint32_t pool) const { return Pool::get(word) == pool + 1; }
 };
@@ -121,9 +121,9 @@ struct PoolPolicy {
   bool prevents = false;
   std::uint32_t round = 0;  ///< dispatches; 0: no least share
 
-  static constexpr unsigned kNobody = ~0U;
+  static constexpr unsigned kNoPlace = ~0U;
   struct Choice {
-    unsigned place = kNobody;
+    unsigned place = kNoPlace;
     std::uint32_t done = 0, next = 0;  ///< of the turn after it
   };
 
@@ -136,7 +136,7 @@ struct PoolPolicy {
   template <class Has, class Overdue, class Backlog>
   Choice choose(PoolTurn turn, const Has& has, const Overdue& overdue,
                 const Backlog& backlog) const {
-    Choice choice{kNobody, static_cast<std::uint32_t>(PoolTurn::Done::get(turn.word)),
+    Choice choice{kNoPlace, static_cast<std::uint32_t>(PoolTurn::Done::get(turn.word)),
                   static_cast<std::uint32_t>(PoolTurn::Next::get(turn.word))};
     if (prevents) {
       if (round != 0) {
@@ -153,11 +153,11 @@ struct PoolPolicy {
       for (unsigned place = 0; place < queues; ++place)
         if (const std::uint64_t due = overdue(place); due > longest && has(place))
           longest = due, choice.place = place;
-      if (choice.place != kNobody) return choice;
+      if (choice.place != kNoPlace) return choice;
     }
     switch (strategy) {
       case PoolStrategy::kStrict:
-        for (unsigned place = 0; place < queues && choice.place == kNobody; ++place)
+        for (unsigned place = 0; place < queues && choice.place == kNoPlace; ++place)
           if (has(place)) choice.place = place;
         break;
       case PoolStrategy::kLeastLoaded: {
@@ -186,7 +186,7 @@ struct PoolPolicy {
         for (unsigned place = 0; place < queues; ++place)
           if (has(place))
             if (const auto waiting = static_cast<std::int64_t>(backlog(place));
-                choice.place == kNobody || waiting > deepest)
+                choice.place == kNoPlace || waiting > deepest)
               deepest = waiting, choice.place = place;
         break;
       }

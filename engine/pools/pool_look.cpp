@@ -63,7 +63,7 @@ PoolCrew pool_crew(const Store& store, std::uint32_t pool) {
     ++crew.workers;
     crew.concurrency += concurrency;
     crew.all_declared = crew.all_declared && concurrency != 0;
-    crew.laden = crew.laden && PoolSeat::Laden::get(seat.word) != 0;
+    crew.full = crew.full && PoolSeat::Full::get(seat.word) != 0;
   }
   const std::uint64_t name = store.pools[pool].name_hash.load();
   for (std::uint32_t place = 0; place < store.workers.size(); ++place) {
@@ -75,7 +75,7 @@ PoolCrew pool_crew(const Store& store, std::uint32_t pool) {
     ++crew.workers;
     crew.concurrency += load.most();
     crew.all_declared = crew.all_declared && load.most() != 0;
-    crew.laden = crew.laden && load.active() >= load.most();
+    crew.full = crew.full && load.active() >= load.most();
   }
   return crew;
 }

@@ -32,8 +32,8 @@ std::optional<PoolPlan> pool_plan(const Store& store, std::uint32_t pool);
 /// The workers in a pool, as each of them declared.
 struct PoolCrew {
   std::uint32_t workers = 0;
-  std::uint64_t concurrency = 0;           ///< of those that have declared any
-  bool all_declared = true, laden = true;  ///< all of them
+  std::uint64_t concurrency = 0;          ///< of those that have declared any
+  bool all_declared = true, full = true;  ///< all of them
 };
 PoolCrew pool_crew(const Store& store, std::uint32_t pool);
 

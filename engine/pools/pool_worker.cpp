@@ -74,9 +74,9 @@ void PoolWorker::work_as(WorkerKey worker, bool for_client) {
   works_for_ = (for_client ? kForClient : 0) | worker.word | pool_;
 }
 
-void PoolWorker::seem_laden(bool laden) {
+void PoolWorker::report_full(bool full) {
   LaneWord& seat = self_.counters[kPoolSeat];
-  const std::uint64_t word = PoolSeat::Laden::with(seat.get(), laden);
+  const std::uint64_t word = PoolSeat::Full::with(seat.get(), full);
   // NO CRASH POINT: as above
   if (word != seat.get()) seat.set_ordered(word, Point::kNone);
 }
@@ -146,7 +146,7 @@ Outcome PoolWorker::choose(PoolTour& tour, std::uint32_t& queue) {
         },
         // A death may leave it below nothing.
         [backlogs](unsigned place) { return static_cast<std::int64_t>(backlogs[place]->load()); });
-    if (choice.place == PoolPolicy::kNobody) return Outcome::kEmpty;
+    if (choice.place == PoolPolicy::kNoPlace) return Outcome::kEmpty;
     const std::uint64_t next = PoolTurn(version, choice.done, choice.next).word;
     if (next != word && !record.turn.cas_once(word, next, Point::kPoolTurnTaken)) continue;
     if (word != tour.turn_now) tour.turn_before = word;

@@ -35,7 +35,7 @@ class PoolWorker {
   void leave_if_gone();
   void work_as(WorkerKey worker, bool for_client = false);  ///< for whom it takes from now on
   /// What this worker has in hand has become as much as it may have, or less.
-  void seem_laden(bool laden);
+  void report_full(bool full);
   /// Whether an isolated queue is that of its pool.
   bool owns(const QueueRecord& queue) const { return queue.isolated.load() == pool_; }
   std::uint32_t pool_word() const { return works_for_; }  ///< for JobRecord::pool_word

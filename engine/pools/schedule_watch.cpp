@@ -97,7 +97,7 @@ void ScheduleWatch::watch_queue(std::uint32_t q, std::uint64_t now) {
 /// walk over all slots is for the case that the limit's permits or the workers' seats speak for it.
 void ScheduleWatch::watch_pool(std::uint32_t pool, const PoolPlan& plan) {
   const PoolCrew crew = pool_crew(store_, pool);
-  const bool workers_full = crew.workers != 0 && crew.all_declared && crew.laden;
+  const bool workers_full = crew.workers != 0 && crew.all_declared && crew.full;
   const bool limit_full = plan.concurrency != 0 && !has_permit(pool);
   if (!workers_full && !limit_full) return note_overload(pool, nullptr);
   const PoolLoad load = pool_load(store_, pool, plan);

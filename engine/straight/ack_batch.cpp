@@ -33,8 +33,8 @@ using shm::Point;
 OJS_SHM_INLINE std::size_t StraightAck::ack_run(std::span<Ack> acks, std::uint64_t now) {
   acks = acks.first(std::min<std::size_t>(acks.size(), kPlainBatch));
   const std::uint32_t q = store_.job(acks.front().slot).queue.get();
-  come_near(q);
-  QueueTally& mine = *near_.tally;
+  set_current_queue(q);
+  QueueTally& mine = *current_.tally;
 
   // 1. The slots, held; their words become those of settling ones.
   intend<Op::kAckBatch>(q, kNoIndex, mine);
@@ -100,7 +100,7 @@ OJS_SHM_INLINE std::size_t StraightAck::ack_run(std::span<Ack> acks, std::uint64
 /// One of several that are held, while there are limits.
 [[gnu::noinline]] void StraightAck::finish_alone(std::uint32_t q, std::uint32_t slot,
                                                  Control settling) {
-  QueueTally& mine = *near_.tally;
+  QueueTally& mine = *current_.tally;
   intend<Op::kSettle>(q, slot, mine);
   mine.completed.set_ordered(mine.completed.get() + 1, Point::kCounterMoved);
   finish(slot, store_.job(slot), settling);

@@ -28,12 +28,12 @@ bool StraightFetch::pick(QueueRecord& queue, unsigned most, Picked& picked,
 /// Claims the best that wait; the words become those of claimed slots.
 [[gnu::noinline, gnu::flatten]] bool StraightFetch::claim_best(std::uint32_t q, unsigned most,
                                                                Picked& jobs) {
-  come_near(q);
-  QueueRecord& queue = *near_.queue;
+  set_current_queue(q);
+  QueueRecord& queue = *current_.queue;
   if (tellings_.on() || worker_limit() != kNoIndex) [[unlikely]]
     return false;
   for (PlainLook::Sight sight; pick(queue, most, jobs, sight);) {
-    intend<Op::kFetchBatch>(q, kNoIndex, *near_.tally);
+    intend<Op::kFetchBatch>(q, kNoIndex, *current_.tally);
     Picked::One* to = jobs.all.data();
     const std::uint32_t owner = owner_;
     for (Picked::One& one : std::span(jobs.all).first(jobs.count)) {
@@ -67,8 +67,8 @@ bool StraightFetch::pick(QueueRecord& queue, unsigned most, Picked& picked,
                                                               std::uint64_t cost,
                                                               std::uint64_t shortest_lease_ms,
                                                               std::uint64_t now) {
-  const std::uint32_t q = near_.number;
-  QueueTally& mine = *near_.tally;
+  const std::uint32_t q = current_.number;
+  QueueTally& mine = *current_.tally;
   mine.out.set_ordered(mine.out.get() + cost, Point::kTallyOut);
   mine.dispatched.set_ordered(mine.dispatched.get() + jobs.count, Point::kCounterMoved);
   commit_batch(kWhole);
@@ -101,8 +101,8 @@ bool StraightFetch::pick(QueueRecord& queue, unsigned most, Picked& picked,
   count();
   taken_ += jobs.count;
   note_lease(shortest_lease_ms, now);
-  if (near_.queue->attention.load() != 0) [[unlikely]]
-    room_made(*near_.queue, q);
+  if (current_.queue->attention.load() != 0) [[unlikely]]
+    room_made(*current_.queue, q);
   after_dispatch();
 }
 

@@ -64,7 +64,7 @@ template <class Out>
                                                   std::uint32_t lease_ms, bool lease_owned,
                                                   std::uint64_t now, Out& out) {
   const Control claimed(one.job->control.load());
-  QueueTally& mine = *near_.tally;
+  QueueTally& mine = *current_.tally;
   intend<Op::kFetch>(q, one.slot, mine);
   if (end_of_claim(q, one.slot, claimed, now) != Outcome::kOk) return false;
   intend_attempt(one.job->attempt.get());

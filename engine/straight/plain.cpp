@@ -62,9 +62,9 @@ OJS_SHM_INLINE Straight StraightEnqueue::put_straight(const PlainJob& spec, cons
                                                       Outcome& outcome) {
   constexpr bool kKeyed = kPut == Put::kUnderKey, kBounds = kPut == Put::kUnderBound;
   constexpr std::uint64_t kOptions = kBounds ? kBounded : 0;
-  come_near(spec.queue);
-  QueueRecord& queue = *near_.queue;
-  QueueTally& mine = *near_.tally;
+  set_current_queue(spec.queue);
+  QueueRecord& queue = *current_.queue;
+  QueueTally& mine = *current_.tally;
   const std::uint64_t flags = queue.flags.load();
   const unsigned number = normal_ring(spec.rank);
   const std::uint32_t ring = shm::Rings::find(queue.rings, number);
@@ -73,7 +73,7 @@ OJS_SHM_INLINE Straight StraightEnqueue::put_straight(const PlainJob& spec, cons
     return Straight::kAside;
   meet_nothing();
   if constexpr (kBounds)
-    if (!admit_far(queue, mine, near_.number, flags, charge(1, size))) return Straight::kAside;
+    if (!admit_far(queue, mine, current_.number, flags, charge(1, size))) return Straight::kAside;
 
   // 1. A slot, filled in private: a death frees it.
   std::uint64_t filling = 0;
@@ -100,9 +100,9 @@ OJS_SHM_INLINE Straight StraightEnqueue::put_straight(const PlainJob& spec, cons
 
   // 2. The counts and the publication, which a death undoes or finishes together.
   if constexpr (kBounds) {
-    intend_further(Op::kEnqueue, near_.number, slot);
+    intend_further(Op::kEnqueue, current_.number, slot);
   } else {
-    intend<Op::kEnqueue>(near_.number, slot, mine);
+    intend<Op::kEnqueue>(current_.number, slot, mine);
     mine.in.set_ordered(mine.in.get() + charge(1, size), Point::kTallyIn);
   }
   mine.enqueued.set_ordered(mine.enqueued.get() + 1, Point::kCounterMoved);
@@ -121,11 +121,11 @@ OJS_SHM_INLINE Straight StraightEnqueue::put_straight(const PlainJob& spec, cons
     settings_moved(queue, flags, now_flags);
   intend_nothing();
 
-  OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
+  OJS_SHM_PROBE4(enqueue, id.hi, id.lo, current_.number, spec.rank);
   // 3. Listeners are told, and a sleeper is woken.
   if (tellings_.on()) [[unlikely]]
-    tell_birth(near_.number, spec.rank, form, id, Control(filling));
-  bell_.wake_one(queue, near_.number);
+    tell_birth(current_.number, spec.rank, form, id, Control(filling));
+  bell_.wake_one(queue, current_.number);
   return Straight::kDone;
 }
 
@@ -145,7 +145,7 @@ OJS_SHM_INLINE Straight StraightEnqueue::put_straight(const PlainJob& spec, cons
   if (outcome == Outcome::kOk) return Straight::kDone;
   slots_.free(slot, filling);
   if (outcome == Outcome::kNoKeys) return Straight::kAside;
-  if (outcome == Outcome::kClash) raise_other(annex, near_.number, rank, conflicts_.clash.id);
+  if (outcome == Outcome::kClash) raise_other(annex, current_.number, rank, conflicts_.clash.id);
   return Straight::kDone;
 }
 
@@ -153,9 +153,9 @@ OJS_SHM_INLINE Straight StraightEnqueue::put_straight(const PlainJob& spec, cons
 
 Straight StraightFetch::fetch_plain(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned,
                                     Fetched& out) {
-  come_near(q);
-  QueueRecord& queue = *near_.queue;
-  QueueTally& mine = *near_.tally;
+  set_current_queue(q);
+  QueueRecord& queue = *current_.queue;
+  QueueTally& mine = *current_.tally;
   PlainLook& seen = plain_look_;
   for (unsigned looks = 0; looks < kPlainLooks; ++looks) {
     if (const std::uint64_t flags = queue.flags.load(); flags != seen.flags) [[unlikely]] {
@@ -263,8 +263,8 @@ Outcome StraightAck::ack_at(std::uint32_t slot, std::uint64_t& word, std::string
   JobRecord& job = store_.job(slot);
   const Control active(word);
   const std::uint32_t q = job.queue.get();
-  come_near(q);
-  QueueTally& mine = *near_.tally;
+  set_current_queue(q);
+  QueueTally& mine = *current_.tally;
   intend<Op::kSettle>(q, slot, mine);
   const Control held = active.to(kSlotSettling, owner_);
   if (active.state() != kSlotActive || !job.control.cas_once(word, held.word, Point::kSlotSettling))

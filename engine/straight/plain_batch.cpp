@@ -20,7 +20,7 @@ OJS_SHM_INLINE void StraightEnqueue::publish_filled(const Filled& one, shm::Ring
 /// Those of a batch that is committed.
 [[gnu::noinline, gnu::flatten]] void StraightEnqueue::publish_all(std::span<const Filled> batch,
                                                                   std::uint64_t now) {
-  shm::RingSet& rings = near_.queue->rings;
+  shm::RingSet& rings = current_.queue->rings;
   std::array<shm::Rings::PushRun, 8> runs;  // by level
   Recorder::Several recorded(recorder_, kSlotFree, kSlotAvailable, now);
   for (const Filled& one : batch) {
@@ -55,9 +55,9 @@ Straight StraightEnqueue::enqueue_batch_plain(std::span<const NewJob> jobs, std:
 /// A batch of one, whose commit decides over the job that has its key as well (unique.cpp).
 Straight StraightEnqueue::replace_straight(const PlainJob& spec, const JobForm& form,
                                            const NewAnnex& annex, JobId& id, Outcome& outcome) {
-  come_near(spec.queue);
-  QueueRecord& queue = *near_.queue;
-  QueueTally& mine = *near_.tally;
+  set_current_queue(spec.queue);
+  QueueRecord& queue = *current_.queue;
+  QueueTally& mine = *current_.tally;
   const std::uint64_t flags = queue.flags.load();
   const unsigned number = normal_ring(spec.rank);
   const std::uint64_t size = spec.size();
@@ -67,7 +67,7 @@ Straight StraightEnqueue::replace_straight(const PlainJob& spec, const JobForm& 
   meet_nothing();
 
   // 1. The slot, filled in private. Until the commit a death frees it.
-  intend<Op::kBatch>(near_.number, kNoIndex, mine);
+  intend<Op::kBatch>(current_.number, kNoIndex, mine);
   Control filling;
   const std::uint32_t slot = slots_.take(filling.word, number);
   if (slot == kNoIndex) [[unlikely]] {
@@ -102,7 +102,7 @@ Straight StraightEnqueue::replace_straight(const PlainJob& spec, const JobForm& 
   recorder_.note(slot, job.generation.get(), kSlotFree, kSlotAvailable, now);
   publish_filled(one, queue.rings, run);
   rings_.end_run(run);
-  OJS_SHM_PROBE4(enqueue, id.hi, id.lo, near_.number, spec.rank);
+  OJS_SHM_PROBE4(enqueue, id.hi, id.lo, current_.number, spec.rank);
   if (met) mark_replaced(rivals.front().slot);
   if (const std::uint64_t now_flags = queue.flags.load_seq_cst(); now_flags != flags) [[unlikely]]
     settings_moved(queue, flags, now_flags);
@@ -111,7 +111,7 @@ Straight StraightEnqueue::replace_straight(const PlainJob& spec, const JobForm& 
     end_rival(rivals.front().slot);
     queue.conflicts.fetch_add(1, Point::kCounterMoved);
   }
-  bell_.wake_one(queue, near_.number);
+  bell_.wake_one(queue, current_.number);
   return Straight::kDone;
 }
 

@@ -19,9 +19,9 @@ namespace ojs_shm::engine {
 template <class Jobs>
 Straight StraightEnqueue::enqueue_batch_plain(std::uint32_t q, std::size_t count, Jobs& jobs) {
   if (count > kPlainBatch || count == 0 || tellings_.on()) return Straight::kAside;
-  come_near(q);
-  QueueRecord& queue = *near_.queue;
-  QueueTally& mine = *near_.tally;
+  set_current_queue(q);
+  QueueRecord& queue = *current_.queue;
+  QueueTally& mine = *current_.tally;
   const std::uint64_t flags = queue.flags.load();
   if (any_option(flags)) [[unlikely]]
     return Straight::kAside;

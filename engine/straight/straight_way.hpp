@@ -21,17 +21,17 @@ namespace ojs_shm::engine {
 class StraightEnqueue : protected Filler {
  protected:
   StraightEnqueue(Store& store, std::uint32_t lane) : Filler(store, lane) {
-    near_ = {0, &store_.queue(0), tallies_};
+    current_ = {0, &store_.queue(0), tallies_};
   }
   ~StraightEnqueue() override = default;
 
   bool has_options(std::uint32_t queue) {
-    return come_near(queue), any_option(near_.queue->flags.load());
+    return set_current_queue(queue), any_option(current_.queue->flags.load());
   }
 
   /// It has a bound and no other option.
   bool has_bound_alone(std::uint32_t queue) {
-    return come_near(queue), !any_option(near_.queue->flags.load() ^ kBounded);
+    return set_current_queue(queue), !any_option(current_.queue->flags.load() ^ kBounded);
   }
 
   Straight enqueue_plain(const PlainJob& job, const JobForm& form, JobId& id);
@@ -50,19 +50,19 @@ class StraightEnqueue : protected Filler {
   template <class Jobs>
   Straight enqueue_batch_plain(std::uint32_t queue, std::size_t count, Jobs& jobs);
 
-  /// Has the queue in near_.
-  OJS_SHM_INLINE void come_near(std::uint32_t q) {
-    if (q == near_.number) [[likely]]
+  /// From here on `current_` is that queue.
+  OJS_SHM_INLINE void set_current_queue(std::uint32_t q) {
+    if (q == current_.number) [[likely]]
       return;
-    near_ = {q, &store_.queue(q), &tally(q)};
+    current_ = {q, &store_.queue(q), &tally(q)};
     plain_look_.forget();
   }
-  struct Near {  ///< a queue, and this lane's tally of it
+  struct CurrentQueue {  ///< a queue, and this lane's tally of it
     std::uint32_t number = kNoIndex;
     QueueRecord* queue = nullptr;
     QueueTally* tally = nullptr;
   };
-  Near near_;             ///< that of the last call
+  CurrentQueue current_;  ///< that of the last call
   PlainLook plain_look_;  ///< at that queue
 
  private:

@@ -85,8 +85,8 @@ void StraightFetch::take(JobRecord& job, Control claimed, QueueTally& mine, std:
                 WorkerKey(pool_worker_.pool_word())},
                job, active);
   note_lease(out.deadline - now, now);
-  if (near_.queue->attention.load() != 0) [[unlikely]]
-    room_made(*near_.queue, near_.number);
+  if (current_.queue->attention.load() != 0) [[unlikely]]
+    room_made(*current_.queue, current_.number);
 }
 
 }  // namespace ojs_shm::engine

@@ -8,7 +8,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 [[gnu::noinline]] void StraightEnqueue::give_room_back(std::uint64_t size) {
-  take_back_admission(*near_.tally, near_.number, charge(1, size), {});
+  take_back_admission(*current_.tally, current_.number, charge(1, size), {});
   intend_nothing();
 }
 
@@ -16,14 +16,14 @@ using shm::Point;
 [[gnu::noinline]] bool StraightEnqueue::hint_or_undo(QueueTally& mine, std::uint32_t ring,
                                                      std::uint32_t slot, Control published,
                                                      std::uint64_t size) {
-  QueueRecord& queue = store_.queue(near_.number);
+  QueueRecord& queue = store_.queue(current_.number);
   if (push_hint(queue.rings, ring, slot, published)) return true;
   intend_undo();  // it is no longer to be finished
   Word& control = store_.job(slot).control;
   const Control filling = published.to(kSlotFilling, published.ring(), owner_);
   // Taken meanwhile: then it needs no hint.
   if (!control.cas_once(published.word, filling.word, Point::kSlotFilling)) return true;
-  take_back_admission(mine, near_.number, charge(1, size), {});
+  take_back_admission(mine, current_.number, charge(1, size), {});
   slots_.free(slot, filling);
   intend_nothing();
   return false;

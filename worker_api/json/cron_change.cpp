@@ -117,7 +117,7 @@ Result<std::unique_ptr<CronText>> parse_cron_changes(const CronInfo& cron, std::
   }
   writer.close();
   auto text = parse_cron(merged, now_ms);
-  // A key that counted among the jobs of its tenant still does, whoever makes the change.
+  // A key that counted among the jobs of its tenant still does after a change by another caller.
   if (text && (*text)->job.unique && !(*text)->job.tenant.empty() && !says_its_key(cron.job)) {
     auto unique = unique_in_tenant((*text)->spec.job);
     if (!unique) return unique.error();

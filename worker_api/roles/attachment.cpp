@@ -190,8 +190,8 @@ Status Attachment::check_lock_file() const {
   return {};
 }
 
-/// One whose byte is held by another: it joins just now, or lets nobody in while it looks whether
-/// the segment may go.
+/// One whose byte is held by another process: that one joins just now, or keeps every other out
+/// while it looks whether the segment may go.
 bool Attachment::has_free_record() const {
   for (std::uint32_t i = 0; i < segment_.geometry().processes; ++i)
     if (segment_.process(i).live.load() == 0) return true;

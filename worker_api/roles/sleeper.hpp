@@ -36,8 +36,8 @@ class Sleeper {
       chosen = (word(q).fetch_and(~bit(), shm::Point::kWaiterCleared) & bit()) == 0 || chosen;
     return chosen;
   }
-  /// Workers of pools go by what is said of a queue; whoever made the job available may be stopped
-  /// before it says so.
+  /// Workers of pools go by what is said of a queue; the process that made a job available may be
+  /// stopped before it says so.
   bool sees_work() {
     const auto found =
         std::ranges::find_if(queues_, [this](std::uint32_t q) { return actor_.sees_work(q); });

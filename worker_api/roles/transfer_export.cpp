@@ -27,8 +27,8 @@ namespace ojs_shm {
 
 namespace {
 
-/// 0 finished, the longest first: where room is short, they go again first. 1 those whose time
-/// comes by itself. 2 those that a worker holds: here they will be the first of their level. 3
+/// 0 finished, the longest first: where room is short, they go again first. 1 those that become due
+/// by themselves. 2 those that a worker holds: here they will be the first of their level. 3
 /// available ones, in the order in which they would be fetched, as Observer::list() gives them.
 int group_of(State state) {
   switch (state) {

@@ -141,13 +141,13 @@ void Worker::Impl::follow_pool() {
     std::erase_if(in_hand, [&](const auto& held) {
       return store.job(held.first).control.load() != held.second;
     });
-  const bool is_laden = in_hand.size() >= options.concurrency;
-  if (pool != engine::kNoIndex) actor().pool_worker().seem_laden(is_laden);
-  if (full.get() != is_laden) {
-    full.set(is_laden);
-    if (!is_laden && bell) bell->look_again();
+  const bool is_full = in_hand.size() >= options.concurrency;
+  if (pool != engine::kNoIndex) actor().pool_worker().report_full(is_full);
+  if (full.get() != is_full) {
+    full.set(is_full);
+    if (!is_full && bell) bell->look_again();
   }
-  return is_laden;
+  return is_full;
 }
 
 OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job) {
@@ -209,7 +209,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(const engine::Fetched& got, Job& job
   if (bell) bell->hush();
   if (registration)
     if (Status may = registration->may_fetch(actor()); !may) return may;
-  if (options.concurrency != 0 && laden()) return Error{Code::kEmpty};
+  if (options.concurrency != 0 && at_limit()) return Error{Code::kEmpty};
   if (pool != engine::kNoIndex) return try_in_pool(job);
   if (incomplete) {
     look_for_queues();
@@ -263,17 +263,17 @@ Status Worker::fetch(Job& job, std::chrono::milliseconds timeout) {
   const shm::Half& park = impl_->handle->store().segment().lane(impl_->handle->lane()).park;
   for (;;) {
     const std::uint32_t before = park.load();
-    const bool laden = impl_->laden() || !impl_->takes_jobs();
+    const bool at_limit = impl_->at_limit() || !impl_->takes_jobs();
     if (impl_->pool != engine::kNoIndex) impl_->follow_pool();
     if (impl_->incomplete) impl_->look_for_queues();
-    if (!laden) sleeper.lie_down();
+    if (!at_limit) sleeper.lie_down();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     const bool slept =
-        left > 0 && !impl_->held_up.has(Impl::kInterrupted) && (laden || !sleeper.sees_work());
+        left > 0 && !impl_->held_up.has(Impl::kInterrupted) && (at_limit || !sleeper.sees_work());
     // Bounded: a wake is lost when its sender, or another whom it woke in our stead, is killed.
     if (slept)
       shm::futex_wait(park, before, std::min<std::uint64_t>(static_cast<std::uint64_t>(left), 100));
-    const bool chosen = !laden && sleeper.get_up();
+    const bool chosen = !at_limit && sleeper.get_up();
     got = try_fetch(job);
     if (got || got.code() != Code::kEmpty) {
       // Its chooser may have put a job into another queue than the one it took its job
@@ -320,7 +320,7 @@ namespace {
   const engine::Outcome outcome = impl_->actor().ack(job.slot_, job.word_, result);
   if (outcome != engine::Outcome::kOk) [[unlikely]]
     return lost(outcome, *impl_->handle);
-  (void)impl_->laden();
+  (void)impl_->at_limit();
   return {};
 }
 
@@ -332,7 +332,7 @@ Result<NackOutcome> Worker::nack(Job& job, const Failure& failure) {
   const engine::Settled settled =
       impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kNack, &entry);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
-  (void)impl_->laden();
+  (void)impl_->at_limit();
   return NackOutcome{static_cast<State>(settled.state), settled.delay_ms, settled.due_at};
 }
 
@@ -342,7 +342,7 @@ Status Worker::requeue(Job& job) {
   const engine::Settled settled =
       impl_->actor().set_back(job.slot_, job.word_, engine::Setback::kRequeue, nullptr);
   if (settled.outcome != engine::Outcome::kOk) return lost(settled.outcome, *impl_->handle);
-  (void)impl_->laden();
+  (void)impl_->at_limit();
   return {};
 }
 

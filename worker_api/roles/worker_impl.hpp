@@ -67,7 +67,7 @@ struct Worker::Impl {
   /// Looks again for queues that did not exist.
   void look_for_queues();
   /// Whether as many jobs are in hand as may be; the pool is told.
-  bool laden() { return options.concurrency != 0 && count_in_hand(); }
+  bool at_limit() { return options.concurrency != 0 && count_in_hand(); }
   /// Whether its owner and an operator let it.
   bool takes_jobs() const {
     return !held_up.any() &&
@@ -137,7 +137,7 @@ OJS_SHM_INLINE void Worker::Impl::hand_over(Job& job, std::uint32_t queue, std::
   job.priority_ = priorities[rank];
   if (options.concurrency != 0) [[unlikely]] {
     in_hand.emplace_back(job.slot_, job.word_);
-    (void)laden();
+    (void)at_limit();
   }
 }
 

@@ -39,7 +39,7 @@ TEST(PoolPolicy, FS_T11_FS_T15_bounds_hold_over_random_traces) {
           [&](unsigned place) { return waiting[place]; });
       const bool any =
           std::any_of(waiting.begin(), waiting.end(), [](std::uint64_t jobs) { return jobs > 0; });
-      ASSERT_EQ(choice.place != engine::PoolPolicy::kNobody, any)
+      ASSERT_EQ(choice.place != engine::PoolPolicy::kNoPlace, any)
           << "work conserving, trace " << trace;
       if (!any) continue;
       ASSERT_GT(waiting[choice.place], 0U) << "trace " << trace;

@@ -130,10 +130,10 @@ TEST_F(PoolWorkers, its_seat_says_how_much_it_may_have_and_whether_it_has_that) 
   worker.join(0, 9);
   EXPECT_TRUE(seat().at(0));
   EXPECT_EQ(engine::PoolSeat::Concurrency::get(seat().word), 9U);
-  worker.seem_laden(true);
-  EXPECT_EQ(engine::PoolSeat::Laden::get(seat().word), 1U);
-  worker.seem_laden(false);
-  EXPECT_EQ(engine::PoolSeat::Laden::get(seat().word), 0U);
+  worker.report_full(true);
+  EXPECT_EQ(engine::PoolSeat::Full::get(seat().word), 1U);
+  worker.report_full(false);
+  EXPECT_EQ(engine::PoolSeat::Full::get(seat().word), 0U);
   engine::PoolWorker(s.store(), lane);  // the next one on this lane has none
   EXPECT_FALSE(seat().at(0));
 }
