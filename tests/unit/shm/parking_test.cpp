@@ -4,35 +4,42 @@
 #include "shm/parking.hpp"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <fstream>
-#include <string>
-#include <thread>
+#include <future>
+
+#include "tests/support/process.hpp"
 
 namespace ojs_shm::test {
 namespace {
 
 using shm::Half;
-using shm::Point;
-
-constexpr std::uint64_t kLongMs = 60'000;
 
 class Parking : public testing::Test {
  protected:
   Parking() : fd_(::memfd_create("parking", MFD_CLOEXEC)) {
     EXPECT_EQ(::ftruncate(fd_, kBytes), 0);
-    ours = map(), theirs = map();
+    here = map(), there = map();
   }
   ~Parking() override {
-    for (Half* word : {ours, theirs}) ::munmap(word, kBytes);
+    for (Half* word : {here, there}) ::munmap(word, kBytes);
     ::close(fd_);
   }
-  Half* ours;
-  Half* theirs;
+  /// Whether a thread that sleeps on `here` gets up; meanwhile `look` is called again and again.
+  bool gets_up(std::uint32_t expected, std::uint64_t timeout_ms, auto look) {
+    const auto sleeper =
+        std::async(std::launch::async, [=, this] { shm::futex_wait(*here, expected, timeout_ms); });
+    const bool up = eventually([&] {
+      look();
+      return sleeper.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    });
+    while (sleeper.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+      shm::futex_wake(*here, 1);  // so that a failure ends
+    return up;
+  }
+  static constexpr std::uint64_t kLongMs = 60'000;  ///< longer than eventually() waits
+  Half *here, *there;
 
  private:
   static constexpr std::size_t kBytes = 4096;
@@ -44,39 +51,17 @@ class Parking : public testing::Test {
   int fd_;
 };
 
-bool sleeps(pid_t thread) {
-  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
-  std::string line;
-  std::getline(stat, line);
-  const std::size_t name = line.rfind(") ");
-  return name != std::string::npos && line[name + 2] == 'S';
-}
-
-TEST_F(Parking, a_word_that_has_moved_lets_nobody_sleep) {
-  ours->store(2, Point::kNone);
-  shm::futex_wait(*ours, 1, kLongMs);
-  EXPECT_EQ(ours->load(), 2U);
+TEST_F(Parking, a_word_that_has_moved_lets_no_thread_sleep) {
+  here->store(2, shm::Point::kNone);
+  EXPECT_TRUE(gets_up(1, kLongMs, [] {}));
 }
 
 TEST_F(Parking, a_sleep_ends_with_its_time) {
-  shm::futex_wait(*ours, 0, 1);
-  EXPECT_EQ(ours->load(), 0U);
+  EXPECT_TRUE(gets_up(0, 1, [] {}));
 }
 
 TEST_F(Parking, a_sleeper_is_woken_through_another_mapping) {
-  std::atomic<pid_t> id{0};
-  std::uint64_t slept_ms = 0;
-  std::thread sleeper([&] {
-    id = ::gettid();
-    const std::uint64_t before = shm::steady_ms();
-    while (ours->load() == 0) shm::futex_wait(*ours, 0, kLongMs);
-    slept_ms = shm::steady_ms() - before;
-  });
-  while (id == 0 || !sleeps(id)) ::sched_yield();
-  theirs->store(1, Point::kNone);
-  shm::futex_wake(*theirs, 1);
-  sleeper.join();
-  EXPECT_LT(slept_ms, kLongMs);
+  EXPECT_TRUE(gets_up(0, kLongMs, [this] { shm::futex_wake(*there, 1); }));
 }
 
 }  // namespace

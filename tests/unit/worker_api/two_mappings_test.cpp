@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One segment mapped twice in one process, at different addresses: nothing in it may be an address.
 
-#include <future>
 #include <thread>
 
-#include "shm/parking.hpp"
 #include "tests/unit/engine/quiet_segment.hpp"
 
 namespace ojs_shm::test {
@@ -84,19 +82,6 @@ TEST(TwoMappings, a_sleeper_of_one_is_woken_by_the_other) {
   });
   EXPECT_TRUE(s.worker.fetch(s.job, std::chrono::seconds(30)).ok());
   producing.join();
-}
-
-TEST(TwoMappings, a_word_of_one_is_woken_through_the_other) {
-  QuietSegment s;
-  const Segment again = Segment::attach(s.where()).value();
-  const shm::Half& here = s.segment.attachment()->segment().header().doorbell;
-  const shm::Half& there = again.attachment()->segment().header().doorbell;
-  const auto sleeper =
-      std::async(std::launch::async, [&here] { shm::futex_wait(here, here.load(), 60'000); });
-  EXPECT_TRUE(eventually([&] {
-    shm::futex_wake(there, 1);
-    return sleeper.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  }));
 }
 
 TEST(TwoMappings, a_read_only_one_sees_everything_and_makes_no_handle) {
