@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Producers that wait for room in a full queue of bound 1: places in line, who is called, and who is let in. A waiter
-// // sleeps for ever here but when it rests: until the clock, at any later step, says that its rest is over. Where a store may
+// sleeps for ever here but when it rests: until the clock, at any later step, says that its rest is over. Where a store may
 // be seen late, the code looks again ten times in a second, and that is not in it.
 //   waiter   RoomWait::look, wait; WaitingLine::await_room, may_pass, rest_in_line, leave_room; Room::admit
 //   remover  StraightFetch::take, room_made, call_next, may_rest       passer   Room::admit without patience
