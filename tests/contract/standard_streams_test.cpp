@@ -82,20 +82,37 @@ TEST(StandardStreams, no_file_of_a_broker_becomes_its_stdin_stdout_or_stderr) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+/// A service whose READY finds no room; it has said so when this returns.
+Process with_ready_lost(const std::string& service, const std::string& dir,
+                        const std::string& flags) {
+  Process process = Process::start(
+      {"sh", "-c", "exec \"$0\" --dir \"$1\" " + flags + " >/dev/full", program(service), dir});
+  EXPECT_TRUE(eventually([&] {
+    return process.err().find("READY could not be written: ") != std::string::npos;
+  })) << service;
+  return process;
+}
+
 TEST(StandardStreams, a_broker_whose_ready_gets_lost_serves_and_says_so_at_the_end) {
   ScratchDirectory folder;
-  Process broker =
-      Process::start({"sh", "-c", "exec \"$0\" --name test --dir \"$1\" --remove >/dev/full",
-                      program("ojs-shm-broker"), folder.path()});
-  ASSERT_TRUE(eventually(
-      [&] { return broker.err().find("READY could not be written") != std::string::npos; }));
+  Process broker = with_ready_lost("ojs-shm-broker", folder.path(), "--name test --remove");
   EXPECT_EQ(
       run({program("ojs-shm"), "enqueue", "-t", "a", "--name", "test", "--dir", folder.path()})
           .exit_code,
       0);
   broker.signal(SIGTERM);
-  EXPECT_EQ(broker.wait().exit_code, 1);
+  EXPECT_EQ(broker.wait().exit_code, 6);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(StandardStreams, a_gateway_or_exporter_whose_ready_gets_lost_says_so_at_the_end) {
+  const LiveSegment segment;
+  for (const char* service : {"ojs-shm-gateway", "ojs-shm-exporter"}) {
+    Process process =
+        with_ready_lost(service, segment.folder().path(), "--name test --listen 127.0.0.1:0");
+    process.signal(SIGTERM);
+    EXPECT_EQ(process.wait().exit_code, 6) << service;
+  }
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <cstdio>
 #include <deque>
 #include <exception>
 #include <string>
@@ -70,14 +69,6 @@ std::string footer() {
          "\nEXAMPLE\n  ojs-shm-broker --name mail --size 64M --config mail.toml\n";
 }
 
-/// A program whose answer got lost has not succeeded.
-int finish(int exit_code) {
-  shell::note_output();  // help and version are written by the parser
-  const Status flushed = shell::flush_output();
-  if (flushed || exit_code != shell::kExitOk) return exit_code;
-  throw shell::Refusal{flushed.error()};
-}
-
 int run(int argc, char** argv) {
   CLI::App app(
       "Makes a shared-memory segment for Open Job Spec jobs and supervises it: timers, retries, "
@@ -109,13 +100,13 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    if (problem.get_exit_code() == 0) return finish(app.exit(problem));
+    if (problem.get_exit_code() == 0) return app.exit(problem);
     shell::say("ojs-shm-broker: {}{}; see --help\n", problem.what(), shell::meant_flag(app));
     return shell::kExitUsage;
   }
 
   broker::hold_signals();
-  return finish(broker::serve([&] {
+  return broker::serve([&] {
     broker::Settings settings;
     settings.where = where;
     if (!config.empty()) shell::must(broker::read_config_file(config, settings));
@@ -134,7 +125,7 @@ int run(int argc, char** argv) {
                       fmt::format("{}: {}", broker::flag_of(*given.setting), set.error().message));
     }
     return settings;
-  }));
+  });
 }
 
 }  // namespace

@@ -7,9 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -134,8 +132,8 @@ void remove_unless_wanted(const Settings& settings, const Broker& broker) {
 
 void say_ready(const std::string& name) {
   fmt::print("READY name={}\n", name);
-  if (std::fflush(stdout) != 0)
-    spdlog::warn("READY could not be written to stdout: {}", std::strerror(errno));
+  if (const Status sent = shell::flush_output(); !sent)
+    spdlog::warn("READY could not be written: {}", sent.error().message);
 }
 
 /// What the broker was asked for last; a SIGHUP may change it while it serves.

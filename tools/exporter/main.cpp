@@ -6,7 +6,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -31,13 +30,6 @@ void check_directory(const std::string& dir) {
     shell::refuse(errno == EACCES ? Code::kPermission : Code::kCannotAttach,
                   fmt::format("{}: {}", dir, std::strerror(errno)));
   ::closedir(stream);
-}
-
-/// A program whose answer got lost has not succeeded.
-int finish(int exit_code) {
-  const Status flushed = shell::flush_output();
-  if (flushed || exit_code != shell::kExitOk) return exit_code;
-  throw shell::Refusal{flushed.error()};
 }
 
 int run(int argc, char** argv) {
@@ -68,7 +60,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    if (problem.get_exit_code() == 0) return finish(app.exit(problem));
+    if (problem.get_exit_code() == 0) return app.exit(problem);
     shell::say("ojs-shm-exporter: {}{}; see --help\n", problem.what(), shell::meant_flag(app));
     return shell::kExitUsage;
   }
@@ -81,7 +73,8 @@ int run(int argc, char** argv) {
       address, [&] { return exporter::collect(scope); },
       [](const std::string& url) {
         fmt::print("READY {}\n", url);
-        std::fflush(stdout);
+        if (const Status sent = shell::flush_output(); !sent)
+          shell::say("ojs-shm-exporter: READY could not be written: {}\n", sent.error().message);
       });
   return shell::kExitOk;
 }

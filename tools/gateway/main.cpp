@@ -7,7 +7,6 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <cstdio>
 #include <exception>
 #include <string>
 
@@ -34,13 +33,6 @@ void start_logging() {
   auto logger = spdlog::stderr_color_mt("ojs-shm-gateway", colours);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %n[%P] %^%l%$ %v");
   spdlog::set_default_logger(std::move(logger));
-}
-
-/// A program whose answer got lost has not succeeded.
-int finish(int exit_code) {
-  const Status flushed = shell::flush_output();
-  if (flushed || exit_code != shell::kExitOk) return exit_code;
-  throw shell::Refusal{flushed.error()};
 }
 
 /// A connection is a descriptor; most systems let a program have as many as it asks for.
@@ -78,7 +70,8 @@ void serve(const gateway::Options& options) {
   server.serve(address, signals, [&](const std::string& url) {
     spdlog::info("segment {} is served at {}", options.where.name, url);
     fmt::print("READY {} name={}\n", url, options.where.name);
-    std::fflush(stdout);
+    if (const Status sent = shell::flush_output(); !sent)
+      spdlog::warn("READY could not be written: {}", sent.error().message);
   });
 }
 
@@ -144,7 +137,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    if (problem.get_exit_code() == 0) return finish(app.exit(problem));
+    if (problem.get_exit_code() == 0) return app.exit(problem);
     shell::say("ojs-shm-gateway: {}{}; see --help\n", problem.what(), shell::meant_flag(app));
     return shell::kExitUsage;
   }

@@ -142,7 +142,9 @@ Error output_lost(int number) {
 Status flush_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return output_lost(first_failure != 0 ? first_failure : errno);
+  // kept: the next flush has nothing to write any more, and errno is of other things by then
+  if (first_failure == 0) first_failure = errno;
+  return output_lost(first_failure);
 }
 
 }  // namespace ojs_shm::shell
