@@ -4,7 +4,7 @@
 // doorbell. A process that announces a timer, or gives a lease shorter than any before, reads `sleeping_until_ms`
 // afterwards and rings if that is too late. Time does not pass here: numbers are due times, and a sleeper sleeps for
 // ever.
-//   supervisor  Attachment::supervise, Supervisor::tick, read_inbox, look_at_leases
+//   supervisor  Attachment::supervise, Supervisor::tick, Timers::read_inbox, LeaseWatch::look
 //   timer       Places::push_timer                lease  Holder::note_lease           watch  DeathWatch
 //
 // Proved: when nothing moves any more, the supervisor sleeps until the earliest time that was announced, or it is
@@ -40,7 +40,7 @@ proctype Supervisor() {
     :: i < TIMERS -> d_step { if :: announced[i] < heap -> heap = announced[i] :: else fi; announced[i] = FAR; i++ }
     :: else -> break
     od;
-    used = shortest;  // look_at_leases
+    used = shortest;  // LeaseWatch::look
     next = (heap < used -> heap : used);
 #ifndef MUTANT_SAYS_NOTHING
     sleeping_until = next;
