@@ -10,8 +10,9 @@
 
 namespace ojs_shm::engine {
 
-class Workflows;  // workflows.hpp
-class Crons;      // crons.hpp
+class Workflows;         // workflows.hpp
+class WorkflowProgress;  // workflow_progress.hpp
+class Crons;             // crons.hpp
 
 /// The operations of one handle on the engine. One thread at a time; each lane has one Actor. Every
 /// operation leaves, wherever it is killed, a state that a Repairer brings to "happened" or "did
@@ -47,14 +48,8 @@ class Actor : protected KnownNames {
       StraightFetch::fetch_plain, StraightFetch::fetch_batch_plain, StraightEnqueue::has_options,
       StraightEnqueue::has_bound_alone;
 
-  // ---- taking out (fetch.cpp)
-  Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
-  /// From the queue of its pool whose turn it is.
-  Outcome fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched& job);
-  /// kLost: it is no longer as it was seen.
-  Outcome fetch_seen(std::uint32_t queue, std::uint32_t slot, Control available,
-                     std::uint32_t lease_ms, bool lease_owned, Fetched& job);
-  PoolWorker& pool_worker() { return pool_worker_; }  ///< for whom it takes
+  // ---- taking out
+  using Fetcher::fetch, Fetcher::fetch_from_pool, Fetcher::fetch_seen, Fetcher::pool_worker;
   using Search::has_waiting, Search::look_for_pools, Search::sees_work, Search::shut,
       StraightFetch::found_nothing;
 
@@ -111,13 +106,12 @@ class Actor : protected KnownNames {
   class UniqueBatch;
 
   Outcome enter_batch(std::span<const NewJob> jobs, std::vector<JobId>& ids);
-  Outcome fetch_in_order(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned,
-                         Fetched& job);
   void mark_member(const Membership& member, bool failed, std::uint64_t ran_ms) final;
   void advance_workflow(const Membership& member) final;
   void drop_member(const Membership& member) final;
   void workflow_begins(const Membership& member) final;
   friend class Workflows;
+  friend class WorkflowProgress;
 
   std::uint32_t refusing_ = 0;
   std::unique_ptr<Workflows> workflows_;  ///< made when first needed

@@ -6,7 +6,7 @@ namespace ojs_shm::engine {
 using shm::Point;
 
 KnownNames::KnownNames(Store& store, std::uint32_t lane)
-    : StraightAck(store, lane),
+    : Fetcher(store, lane),
       ranks_(store.convention()),
       default_rank_(ranks_.of(info(store.convention()).default_priority).value_or(0)) {}
 

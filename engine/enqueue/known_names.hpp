@@ -5,15 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "engine/fetch/fetcher.hpp"
 #include "engine/rules/names.hpp"
-#include "engine/straight/straight_way.hpp"
 #include "engine/tables/type_ranks.hpp"
 
 namespace ojs_shm::engine {
 
 /// What a handle looks up by names, and keeps for the next job: its queue, its type, the rank of
 /// jobs that name none.
-class KnownNames : protected StraightAck {
+class KnownNames : protected Fetcher {
  protected:
   KnownNames(Store& store, std::uint32_t lane);
   ~KnownNames() override = default;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "engine/actor.hpp"
+#include "engine/fetch/fetcher.hpp"
 #include "engine/fetch/look.hpp"
 #include "engine/straight/take.hpp"
 
@@ -9,7 +9,7 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+Outcome Fetcher::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
   switch (fetch_plain(q, lease_ms, lease_owned, out)) {
     case Straight::kDone: return Outcome::kOk;
     case Straight::kEmpty: return Outcome::kEmpty;
@@ -18,7 +18,7 @@ Outcome Actor::fetch(std::uint32_t q, std::uint32_t lease_ms, bool lease_owned, 
   return fetch_in_order(q, lease_ms, lease_owned, out);
 }
 
-Outcome Actor::fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+Outcome Fetcher::fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
   PoolTour tour;
   for (std::uint32_t q = 0;;) {
     if (const Outcome chosen = pool_worker_.choose(tour, q); chosen != Outcome::kOk) return chosen;
@@ -31,8 +31,8 @@ Outcome Actor::fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched
 }
 
 /// From a queue with options.
-[[gnu::noinline]] Outcome Actor::fetch_in_order(std::uint32_t q, std::uint32_t lease_ms,
-                                                bool lease_owned, Fetched& out) {
+[[gnu::noinline]] Outcome Fetcher::fetch_in_order(std::uint32_t q, std::uint32_t lease_ms,
+                                                  bool lease_owned, Fetched& out) {
   set_current_queue(q);
   QueueRecord& queue = *current_.queue;
   QueueTally& mine = *current_.tally;
@@ -79,8 +79,8 @@ Outcome Actor::fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched
 }
 
 /// Takes one job that was seen to wait, whatever stands before it.
-Outcome Actor::fetch_seen(std::uint32_t q, std::uint32_t slot, Control available,
-                          std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
+Outcome Fetcher::fetch_seen(std::uint32_t q, std::uint32_t slot, Control available,
+                            std::uint32_t lease_ms, bool lease_owned, Fetched& out) {
   set_current_queue(q);
   QueueRecord& queue = *current_.queue;
   QueueTally& mine = *current_.tally;

@@ -20,8 +20,6 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-Workflows::Workflows(Actor& actor) : actor_(actor), store_(actor.store_) {}
-
 Workflows& Actor::workflows() {
   if (!workflows_) workflows_ = std::make_unique<Workflows>(*this);
   return *workflows_;

@@ -2,8 +2,8 @@
 //
 // The join of a workflow: two jobs that end at once, the third that comes after both, and the head, whose slot is used
 // again as soon as it is listed.
-//   ender     Mover::land, Workflows::mark, advance, release, end_if_done, close
-//   repairer  Repairer::repair, Workflows::mark_again, mend
+//   ender     Mover::land, WorkflowProgress::mark, advance, release, end_if_done, close
+//   repairer  Repairer::repair, WorkflowProgress::mark_again, mend
 // Two jobs end in two processes; the third is ended by whoever finds it available. One of the three may die at any
 // step after it has said that its job is to end, and its repairer too.
 //

@@ -3,7 +3,7 @@
 // A unique key in the index of keys. Inserters bring jobs of one key, each in a slot of its own, which it fills, enters
 // and publishes; a worker ends jobs; a slot whose job has ended is used again.
 //   inserter  KeyIndex::insert, insert_alone, place, take_away, pass_no_more, remove; KeyLook;
-//             UniqueKeys::claim_key, claim_key_among, seize_rivals, end_rival; SlotPool::recycle, free;
+//             UniqueKeys::claim_key, claim_key_among, seize_rivals, end_rival; Slots::recycle, free;
 //             the commit of Actor::Batch and Actor::UniqueBatch, replace_straight
 //   repairer  Repairer::repair, finish_batch, let_go
 // The window has two lines: one cell, and those beyond it, which the count of the first line tells. Inserters that

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/workflows/workflows.hpp"
+#include "engine/workflows/workflow_progress.hpp"
 
 // What follows from the end of a member. Two that end at once each set their own bit first and look
 // at all bits afterwards, so at least one of them sees both. Everything after that may be done by
@@ -13,7 +13,7 @@ namespace ojs_shm::engine {
 
 using shm::Point;
 
-void Workflows::mark(const Membership& member, bool failed) {
+void WorkflowProgress::mark(const Membership& member, bool failed) {
   if (!is_head(head_of(store_, member))) return;  // a stranger's annex
   WorkflowBits& bits = bits_of(store_.job(member.head));
   const std::uint64_t bit = 1ULL << member.member % 64;
@@ -22,7 +22,7 @@ void Workflows::mark(const Membership& member, bool failed) {
   bits.done[member.member / 64].fetch_or(bit, Point::kMemberDone);  // PAIR member-done
 }
 
-void Workflows::begins(const Membership& member) {
+void WorkflowProgress::begins(const Membership& member) {
   const Control head = head_of(store_, member);
   if (!is_head(head)) return;
   JobRecord& record = store_.job(member.head);
@@ -36,7 +36,7 @@ void Workflows::begins(const Membership& member) {
 
 /// Once its last bit is set, the head may be used again: what is told is read before. What has not
 /// ended is counted after, so that the last one to end finds nothing left.
-void Workflows::mark_ended(const Membership& member, bool failed, std::uint64_t ran_ms) {
+void WorkflowProgress::mark_ended(const Membership& member, bool failed, std::uint64_t ran_ms) {
   const Control head = head_of(store_, member);
   if (failed || !is_head(head) || !actor_.tellings_.on()) return mark(member, failed);
   const JobRecord& record = store_.job(member.head);
@@ -51,27 +51,27 @@ void Workflows::mark_ended(const Membership& member, bool failed, std::uint64_t 
 
 /// A bit that was missing while the head stood there is this lane's to set. One that was not may be
 /// another job's by now.
-void Workflows::mark_once(const Membership& member, bool failed) {
+void WorkflowProgress::mark_once(const Membership& member, bool failed) {
   if (!is_head(head_of(store_, member))) return;
   const bool done = bits_of(store_.job(member.head)).is_done(member.member);
   if (is_head(head_of(store_, member)) && !done) mark(member, failed);
 }
 
-void Workflows::mark_again(std::uint32_t slot, Control ended) {
+void WorkflowProgress::mark_again(std::uint32_t slot, Control ended) {
   const JobRecord& job = store_.job(slot);
   if ((job.signals.load() & kMember) == 0 || !is_finished(ended.state())) return;
   const Membership member = membership(job);
   if (job.control.load() == ended.word) mark_once(member, ended.state() != kSlotCompleted);
 }
 
-bool Workflows::waits_again(const JobRecord& job) const {
+bool WorkflowProgress::waits_again(const JobRecord& job) const {
   if ((job.signals.load() & kMember) == 0 || Control(job.control.load()).ring() == 0) return false;
   const Membership member = membership(job);
   return is_head(head_of(store_, member)) &&
          !bits_of(store_.job(member.head)).is_done(member.member);
 }
 
-bool Workflows::know(std::uint32_t head, std::uint32_t generation) {
+bool WorkflowProgress::know(std::uint32_t head, std::uint32_t generation) {
   if (known_head_ == head && known_generation_ == generation) return true;
   const auto exchange = [this](Known& other) {
     std::swap(graph_, other.graph);
@@ -91,16 +91,16 @@ bool Workflows::know(std::uint32_t head, std::uint32_t generation) {
   return true;
 }
 
-void Workflows::dropped(const Membership& member) {
+void WorkflowProgress::dropped(const Membership& member) {
   mark(member, true);
   dropped_.push_back(member);
 }
 
-void Workflows::advance_dropped() {
+void WorkflowProgress::advance_dropped() {
   for (const Membership& member : std::exchange(dropped_, {})) advance(member);
 }
 
-void Workflows::advance(const Membership& member) {
+void WorkflowProgress::advance(const Membership& member) {
   const Control head = head_of(store_, member);
   if (!is_head(head)) return;
   if (runs(head) && know(member.head, member.generation) && member.member < graph_.members.size()) {
@@ -112,8 +112,8 @@ void Workflows::advance(const Membership& member) {
 }
 
 /// Judges these members, and what waits for those of them that are left out.
-void Workflows::settle(std::uint32_t head, std::uint32_t generation,
-                       std::vector<std::uint16_t>& look_at) {
+void WorkflowProgress::settle(std::uint32_t head, std::uint32_t generation,
+                              std::vector<std::uint16_t>& look_at) {
   using Verdict = WorkflowGraph::Verdict;
   const WorkflowBits& bits = bits_of(store_.job(head));
   for (std::size_t i = 0; i < look_at.size() && know(head, generation); ++i) {
@@ -133,7 +133,7 @@ void Workflows::settle(std::uint32_t head, std::uint32_t generation,
 }
 
 /// Whether the member waits in the slot. What was read is judged by a cas of its control word.
-bool Workflows::stands_in(std::uint32_t slot, const Membership& member) const {
+bool WorkflowProgress::stands_in(std::uint32_t slot, const Membership& member) const {
   const JobRecord& job = store_.job(slot);
   const Membership found = membership(job);
   return (job.signals.load() & kMember) != 0 && found.head == member.head &&
@@ -141,7 +141,7 @@ bool Workflows::stands_in(std::uint32_t slot, const Membership& member) const {
 }
 
 /// From waiting to available, or scheduled. No bound refuses it.
-void Workflows::release(const Membership& member) {
+void WorkflowProgress::release(const Membership& member) {
   const std::uint32_t slot = graph_.members[member.member].slot;
   if (slot >= store_.slots()) return;
   JobRecord& job = store_.job(slot);
@@ -159,14 +159,14 @@ void Workflows::release(const Membership& member) {
   if (!runs(head_of(store_, member))) cancel_member(id);
 }
 
-void Workflows::cancel_member(JobId id) {
+void WorkflowProgress::cancel_member(JobId id) {
   JobState before{};
   actor_.cancel(id, before);
 }
 
 /// Takes a waiting member out for good. Until its bit is set the lane holds its slot, and with it
 /// the head.
-bool Workflows::leave_out(const Membership& member, bool failed) {
+bool WorkflowProgress::leave_out(const Membership& member, bool failed) {
   const std::uint32_t slot = graph_.members[member.member].slot;
   if (slot >= store_.slots()) return false;
   JobRecord& job = store_.job(slot);
@@ -181,7 +181,7 @@ bool Workflows::leave_out(const Membership& member, bool failed) {
 
 /// The member by whose failure a workflow failed: the first whose job failed, if need be a member
 /// by whose end other members failed on which the outcome depends.
-std::uint16_t Workflows::failed_by(const WorkflowBits& bits) const {
+std::uint16_t WorkflowProgress::failed_by(const WorkflowBits& bits) const {
   std::uint64_t earliest = ~0ULL;
   std::uint16_t by = 0;  // without their jobs, the first
   while (by + 1U < graph_.members.size() && !bits.has_failed(by)) ++by;
@@ -203,7 +203,7 @@ std::uint16_t Workflows::failed_by(const WorkflowBits& bits) const {
 
 /// 1. It runs and all are done: one cas ends it; 2. it was cancelled: its last member is through.
 /// The process that does the last of it lists what is left.
-void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
+void WorkflowProgress::end_if_done(std::uint32_t slot, std::uint32_t generation) {
   JobRecord& head = store_.job(slot);
   const Control found = head_of(store_, {slot, generation, 0});
   if (!is_head(found) || !all_done(head)) return;
@@ -244,7 +244,7 @@ void Workflows::end_if_done(std::uint32_t slot, std::uint32_t generation) {
 }
 
 /// Twice does no harm. Behind the word that says that it was done the slot may go on at any time.
-void Workflows::close(std::uint32_t slot) {
+void WorkflowProgress::close(std::uint32_t slot) {
   JobRecord& head = store_.job(slot);
   const Control ended(head.control.load());
   const std::uint32_t generation = head.generation.get();
@@ -265,7 +265,7 @@ void Workflows::close(std::uint32_t slot) {
     actor_.slots_.list(slot, closed);
 }
 
-Outcome Workflows::cancel(JobId id, WorkflowState& found) {
+Outcome WorkflowProgress::cancel(JobId id, WorkflowState& found) {
   for (unsigned look = 0; look < kPatience; ++look) {
     const std::uint32_t slot = find_workflow(store_, id);
     if (slot == kNoIndex) return Outcome::kNotFound;
@@ -290,7 +290,7 @@ Outcome Workflows::cancel(JobId id, WorkflowState& found) {
 }
 
 /// Ends what has not begun.
-void Workflows::sweep_cancelled(std::uint32_t head, std::uint32_t generation) {
+void WorkflowProgress::sweep_cancelled(std::uint32_t head, std::uint32_t generation) {
   const Control cancelled = head_of(store_, {head, generation, 0});
   if (!is_head(cancelled) || workflow_state(cancelled) != WorkflowState::kCancelled) return;
   if (!know(head, generation)) return;
@@ -319,7 +319,7 @@ void Workflows::sweep_cancelled(std::uint32_t head, std::uint32_t generation) {
 }
 
 /// After a death anything may be half done.
-void Workflows::mend() {
+void WorkflowProgress::mend() {
   for (std::uint32_t slot = 0; slot < store_.slots(); ++slot) {
     const JobRecord& head = store_.job(slot);
     const Control control(head.control.load());
@@ -334,7 +334,7 @@ void Workflows::mend() {
   }
 }
 
-void Workflows::mend_one(std::uint32_t head, std::uint32_t generation) {
+void WorkflowProgress::mend_one(std::uint32_t head, std::uint32_t generation) {
   if (!know(head, generation)) return;
   std::vector<std::uint16_t> all(graph_.members.size());
   for (std::uint16_t i = 0; i < all.size(); ++i) all[i] = i;
