@@ -344,8 +344,11 @@ test('dashboard_http_quiets_a_worker_and_sets_a_limit', async () => {
   await show(page, 'workers', 'Workers');
   await page.getByRole('button', { name: 'Quiet w-quiet' }).click();
   await answer(page, 'Quiet');
-  await page.getByText('quiet', { exact: true }).waitFor();
+  // An earlier test has left another one quiet.
+  const worker = page.getByRole('region', { name: 'Registered workers' }).locator('tr', { has: page.getByText('w-quiet', { exact: true }) });
+  await worker.getByText('quiet', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Undo' }).click();
+  await worker.getByText('running', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Quiet w-quiet' }).click();
   await answer(page, 'Quiet');
   // Also when the notice that offers to undo is gone.
