@@ -10,7 +10,7 @@
 
 namespace ojs_shm::engine {
 
-/// The same of all else: workflows, queues, pools, workers, processes.
+/// What they tell of jobs and of all else: workflows, queues, pools, workers, processes.
 class Tellings : public JobTellings {
  public:
   using JobTellings::JobTellings;

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "tools/broker/service_notify.hpp"
 #include "tools/broker/signals.hpp"
 #include "tools/shell/colour.hpp"
+#include "tools/shell/output.hpp"
 #include "tools/shell/quantity.hpp"
 #include "tools/shell/refusal.hpp"
 #include "worker_api/roles/settings_check.hpp"
