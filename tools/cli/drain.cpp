@@ -36,8 +36,11 @@ std::uint64_t remaining(const Observer& observer, const DrainOptions& options) {
         options.queues.empty() ||
         std::find(options.queues.begin(), options.queues.end(), queue.name) != options.queues.end();
     if (!chosen) continue;
-    jobs += queue.by_state[static_cast<std::size_t>(State::kActive)];
-    if (options.empty) jobs += queue.depth;
+    // of one walk: a job that is fetched between two looks would be in neither
+    for (std::size_t at = 0; at < std::size(queue.by_state); ++at) {
+      const auto state = static_cast<State>(at);
+      if (options.empty ? !is_terminal(state) : state == State::kActive) jobs += queue.by_state[at];
+    }
   }
   return jobs;
 }
