@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "tools/cli/child.hpp"
@@ -177,6 +178,23 @@ int stay(const sigset_t& signals, Child& gateway, Child& broker) {
   }
 }
 
+/// Until a process supervises the segment, so that the gateway finds it healthy from the beginning:
+/// a broker says READY before it sits down. Not for ever: a process that stands in for the broker
+/// may be stopped, and all else is done without it.
+void await_supervisor(const SegmentName& where) {
+  constexpr std::chrono::seconds kPatience{5};
+  constexpr std::chrono::milliseconds kGlance{2};
+  const auto observer = Observer::attach(where);
+  const auto supervised = [&] {
+    const SegmentInfo info = observer.value().segment_info();
+    return std::ranges::any_of(
+        info.processes, [](const ProcessInfo& each) { return each.alive && each.supervisor; });
+  };
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (observer && !supervised() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(kGlance);
+}
+
 int up(const Request& request, const UpOptions& options) {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -186,6 +204,7 @@ int up(const Request& request, const UpOptions& options) {
   const SegmentName where = segment_of(request, options);
   Child broker("ojs-shm-broker", broker_words(where, options));
   if (!broker.first_line().starts_with("READY ")) return gave_up(broker);
+  await_supervisor(where);
   Child gateway("ojs-shm-gateway", gateway_words(where, options));
   const std::string ready = gateway.first_line();
   if (!ready.starts_with("READY ")) {
