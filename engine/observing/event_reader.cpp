@@ -140,6 +140,7 @@ std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t s
   }
   if (!news) return 0;
   for (std::uint32_t page = 0; page < done_.size(); ++page) read_page(page, lanes);
+  const std::uint64_t later = store_.now_ms();
 
   std::uint64_t lost = 0;
   const std::size_t first = events.size();
@@ -147,9 +148,10 @@ std::uint64_t EventReader::poll(std::vector<EventFacts>& events, std::uint64_t s
     Found& found = lanes[lane];
     std::sort(found.events.begin(), found.events.end(),
               [](const EventFacts& a, const EventFacts& b) { return a.sequence < b.sequence; });
+    // Also what was told while we looked: an earlier event of another lane may have been missed.
     const auto young =
         std::find_if(found.events.begin(), found.events.end(), [&](const EventFacts& event) {
-          return event.time_ms <= now && now - event.time_ms < settle_ms;
+          return event.time_ms <= later && now - std::min(now, event.time_ms) < settle_ms;
         });
     if (young != found.events.end()) {
       found.told = young->sequence - 1;
