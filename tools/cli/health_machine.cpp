@@ -75,9 +75,10 @@ std::string why_no_file(const std::string& dir) {
 
 void check_directory(const std::string& dir, std::vector<Finding>& findings) {
   struct stat info {};
-  if (::stat(dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+  const int error = ::stat(dir.c_str(), &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+  if (error != 0) {
     findings.push_back({"directory", Verdict::kProblem,
-                        fmt::format("{}: {}", dir, std::strerror(errno)),
+                        fmt::format("{}: {}", dir, std::strerror(error)),
                         "make the directory, or choose another with --dir or OJS_SHM_DIR"});
     return;
   }

@@ -174,13 +174,13 @@ void Attachment::supervise(const std::function<bool()>& stop,
     lane = take_lane(true);
   }
   shm::Header& header = segment_.header();
+  RepairsOfOthers repairs(header);  // before others see us in the seat, and count on what we tell
   header.supervisor.store(process_ + 1, shm::Point::kSeatTaken);
   {
     engine::Actor actor(store_, *lane);
     engine::Supervisor supervisor(actor, &forbids_retry);
     CronKeeper crons(actor);
     DeathWatch watch(*this);
-    RepairsOfOthers repairs(header);
     bool blind = true;
     for (;;) {
       // first: a caller that wants us to stop says so, and then rings
