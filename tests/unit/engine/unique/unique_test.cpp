@@ -153,6 +153,22 @@ TEST(Unique, a_finished_job_that_is_minded_keeps_its_slot_until_its_period_is_ov
   EXPECT_NE(s.put(job.spec), first);
 }
 
+TEST(Unique, a_finished_job_goes_as_others_do_once_its_period_is_over) {
+  SegmentOptions options = few_slots();
+  options.retention_ms = kHour;
+  QuietSegment s(options);
+  UniquePolicy policy = policy_with(OnConflict::kReject);
+  policy.states |= 1U << static_cast<unsigned>(State::kCompleted);
+  policy.period_ms = 24 * kHour;
+  const std::string id = s.put(UniqueSpec(spec_of(), policy).spec);
+  s.drain();
+  s.pass(23 * kHour);
+  EXPECT_TRUE(s.observer.get(id).ok());
+  s.pass(2 * kHour);  // it is listed
+  s.pass(kHour);
+  EXPECT_EQ(s.observer.get(id).code(), Code::kNotFound);
+}
+
 TEST(Unique, narrow_states_let_a_second_one_in) {
   QuietSegment s;
   UniquePolicy policy = policy_with(OnConflict::kReject);
