@@ -180,7 +180,7 @@ TEST(CliBackpressure, BP_T09_one_that_is_killed_or_stopped_while_it_waits_holds_
   segment.enqueue({"-t", "a"});
   Process killed = segment.start_cli({"enqueue", "-t", "killed", "--block-timeout", "60s"});
   ASSERT_TRUE(eventually([&] { return member(queue_of(segment), "waiting") == "1"; }));
-  Process stopped = segment.start_cli({"enqueue", "-t", "stopped", "--block-timeout", "1s"});
+  Process stopped = segment.start_cli({"enqueue", "-t", "stopped", "--block-timeout", "5s"});
   ASSERT_TRUE(eventually([&] { return member(queue_of(segment), "waiting") == "2"; }));
   stopped.signal(SIGSTOP);
   Process alive = segment.start_cli({"enqueue", "-t", "alive", "--block-timeout", "60s"});

@@ -181,8 +181,8 @@ TEST(CliDoctor, chunks_of_jobs_that_are_gone_are_no_reason_for_a_larger_segment)
       ASSERT_TRUE(id) << id.error().message;
       ASSERT_TRUE(producer.cancel(id->view()));
     }
-  const bool crowded = percent() >= 90;  // else they were packed before
   const Finished done = segment.cli({"doctor"});
+  const bool crowded = percent() >= 90;  // still, so they were not packed before doctor looked
   EXPECT_EQ(done.exit_code, 0) << done.out;
   EXPECT_THAT(done.out, HasSubstr("pool chunks\tok\t"));
   if (crowded) {

@@ -43,10 +43,10 @@ TEST(CliOrder, PRI_T18_PRI_T19_SUM_07_ageing_through_processes_that_fetch_once) 
   ASSERT_EQ(
       segment.cli({"queue", "set", "default", "--aging", "preset=ojs,interval=60s"}).exit_code, 0);
   const std::string old = segment.enqueue({"-t", "a", "--priority", "4"});
-  move_clock(segment, 2 * kMinute - 1000);
+  move_clock(segment, 2 * kMinute - 30'000);
   const std::string fresh = segment.enqueue({"-t", "a", "--priority", "2"});
   EXPECT_EQ(fetch_by_a_process(segment).first, fresh);
-  move_clock(segment, 3 * kMinute + 1000);  // 4 - 5 = -1
+  move_clock(segment, 3 * kMinute + 30'000);  // 4 - 5 = -1
   const std::string urgent = segment.enqueue({"-t", "a", "--priority", "critical"});
   EXPECT_EQ(segment.job(old, "priority"), "4");
   const auto [first, priority] = fetch_by_a_process(segment);

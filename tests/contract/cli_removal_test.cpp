@@ -35,8 +35,11 @@ TEST(CliRemoval, dead_letters_are_kept_as_it_is_set) {
   EXPECT_EQ(member(kept, "max_age"), "P30D");
   EXPECT_EQ(member(kept, "max_count"), "1");
   EXPECT_TRUE(eventually([&] { return dead_letters(segment) == 1; }));
-  const std::string stats = segment.cli({"stats", "--json"}).out;
-  EXPECT_THAT(stats, HasSubstr("\"pruned\":2"));
+  std::string stats;
+  EXPECT_TRUE(eventually([&] {
+    stats = segment.cli({"stats", "--json"}).out;
+    return stats.find("\"pruned\":2") != std::string::npos;
+  })) << stats;
   EXPECT_EQ(member(stats, "segment.dead_max_count"), "1");
   EXPECT_THAT(segment.cli({"stats", "--metrics"}).out,
               HasSubstr("ojs_dead_letter_pruned_total{queue=\"default\",segment=\"test\"} 2"));

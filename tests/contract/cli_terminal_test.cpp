@@ -301,6 +301,8 @@ TEST(CliRefusals, a_time_beyond_the_clock_is_a_long_one) {
   ASSERT_TRUE(worker.try_fetch(job));
   Process drain = segment.start_cli({"drain", "--empty", "--timeout", "P300Y"});
   Process wait = segment.start_cli({"wait", std::string(job.id()), "--timeout", "P300Y"});
+  ASSERT_TRUE(
+      eventually([&] { return segment.is_mapped_by(drain) && segment.is_mapped_by(wait); }));
   ASSERT_FALSE(eventually([&] { return !drain.running() || !wait.running(); },
                           std::chrono::milliseconds(300)));
   ASSERT_TRUE(worker.ack(job));

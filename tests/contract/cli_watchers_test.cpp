@@ -22,12 +22,6 @@ void expect_end_with_segment(const LiveSegment& segment, Process& watcher) {
   EXPECT_THAT(done.err, HasSubstr("was removed"));
 }
 
-/// What says nothing at its begin has begun when its file of the segment is mapped.
-bool has_mapped_segment(const Process& watcher) {
-  const std::string maps = "/proc/" + std::to_string(watcher.pid()) + "/maps";
-  return run({"cat", maps}).out.find("ojs-shm.test") != std::string::npos;
-}
-
 TEST(CliWatchers, record_ends) {
   const LiveSegment segment;
   Process watcher = segment.start_cli({"record"});
@@ -47,7 +41,7 @@ TEST(CliWatchers, a_drain_ends) {
   const LiveSegment segment;
   segment.enqueue({"-t", "a"});
   Process watcher = segment.start_cli({"drain", "--empty"});
-  ASSERT_TRUE(eventually([&] { return has_mapped_segment(watcher); }));
+  ASSERT_TRUE(eventually([&] { return segment.is_mapped_by(watcher); }));
   expect_end_with_segment(segment, watcher);
 }
 
@@ -62,7 +56,7 @@ TEST(CliWatchers, a_wait_of_a_user_that_may_only_look_ends) {
   const std::string id = segment.enqueue({"-t", "a"});
   words.insert(words.end(), {"wait", id, "--name", "test", "--dir", segment.folder().path()});
   Process watcher = Process::start(words);
-  ASSERT_TRUE(eventually([&] { return has_mapped_segment(watcher); }));
+  ASSERT_TRUE(eventually([&] { return segment.is_mapped_by(watcher); }));
   expect_end_with_segment(segment, watcher);
 }
 

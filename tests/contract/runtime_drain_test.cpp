@@ -27,7 +27,7 @@ TEST_F(RuntimeDrain, a_lease_lasts_as_long_as_its_handler) {
 
   JobSpec spec;
   spec.type = "work";
-  spec.lease_ms = 300;
+  spec.lease_ms = 4'000;
   spec.queue = "looked-after";
   const std::string held = enqueue(spec);
   ASSERT_TRUE(begun.wait_for(1));
@@ -40,12 +40,9 @@ TEST_F(RuntimeDrain, a_lease_lasts_as_long_as_its_handler) {
   careless.queues = {"neglected"};
   auto worker = Worker::attach(*segment_, careless);
   ASSERT_TRUE(worker.ok()) << worker.error().message;
-  for (int lapse = 1; lapse <= 3; ++lapse) {
-    Job job;
-    ASSERT_TRUE(worker->fetch(job, kBound));
-    ASSERT_TRUE(eventually([&] { return job.cancel_requested(); })) << "lapse " << lapse;
-  }
-  EXPECT_EQ(now(neglected).attempt, 3);
+  Job job;
+  ASSERT_TRUE(worker->fetch(job, kBound));
+  ASSERT_TRUE(eventually([&] { return job.cancel_requested(); })) << "its lease began later";
 
   EXPECT_EQ(now(held).state, State::kActive);
   EXPECT_EQ(now(held).attempt, 1);

@@ -59,6 +59,11 @@ bool LiveSegment::becomes(const std::string& id, std::string_view state) const {
   return eventually([&] { return job(id, "state") == state; });
 }
 
+bool LiveSegment::is_mapped_by(const Process& process) const {
+  const std::string maps = "/proc/" + std::to_string(process.pid()) + "/maps";
+  return run({"cat", maps}).out.find(file()) != std::string::npos;
+}
+
 std::uint64_t unfinished(const QueueInfo& queue) {
   std::uint64_t jobs = 0;
   for (std::size_t state = 0; state < std::size(queue.by_state); ++state)

@@ -37,6 +37,8 @@ class LiveSegment {
   /// A member of `ojs-shm get ID --json`, as text or JSON; empty when there is none.
   std::string job(const std::string& id, std::string_view member) const;
   bool becomes(const std::string& id, std::string_view state) const;
+  /// What says nothing at its begin has begun when the segment's file is mapped.
+  bool is_mapped_by(const Process& process) const;
 
  private:
   std::vector<std::string> with_target(std::string_view name,

@@ -57,6 +57,11 @@ test('dashboard_http_asks_for_a_token_and_keeps_it_in_the_tab', async () => {
 });
 
 /** The names of the buttons of the view, without those that sort a table. */
+/** A worker that says who it is. With no further sign it would end after 30 s, and a slow machine needs longer. */
+const enrolled = async (worker_id, queues) => {
+  await segment.call('POST', 'workers/register', { worker_id, queues }, OPERATOR);
+  await segment.call('POST', 'workers/beat', { worker_id, visibility_timeout_ms: 600_000 }, OPERATOR);
+};
 const buttons = (page) => page.locator('main button:not(.sort)').evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? each.textContent.trim()));
 
 test('dashboard_http_offers_a_read_token_no_change', async () => {
@@ -70,7 +75,7 @@ test('dashboard_http_offers_a_read_token_no_change', async () => {
   await as('PATCH', 'cron/rests', { enabled: false });
   const { id: flow } = (await as('POST', 'workflows', { name: 'seen', steps: [{ id: 'a', type: 'seen.step', args: [], options: { queue: 'seen' } }] })).body.workflow;
   await as('PUT', 'rate-limits/held', { concurrency: 2 });
-  for (const name of ['busy', 'calm']) await as('POST', 'workers/register', { worker_id: name, queues: ['seen'] });
+  for (const name of ['busy', 'calm']) await enrolled(name, ['seen']);
   await as('POST', 'admin/workers/calm/quiet');
   // What the operator sees and the reader does not, and what both see because it changes nothing.
   const views = [
@@ -270,7 +275,7 @@ test('dashboard_http_purge_says_what_it_cannot_do', async () => {
 });
 
 test('dashboard_http_undoes_what_it_told_a_worker', async () => {
-  await segment.call('POST', 'workers/register', { worker_id: 'w-told', queues: ['q'] }, OPERATOR);
+  await enrolled('w-told', ['q']);
   const told = async () => (await segment.workerOf('w-told', OPERATOR)).directive;
   const page = await operator();
   await show(page, 'workers', 'Workers');
@@ -309,7 +314,7 @@ test('dashboard_http_takes_a_limit_back', async () => {
     await page.getByRole('dialog').getByLabel('Active at once').fill(value);
     await answer(page, 'Set');
     await page.getByText(`0 of ${value}`, { exact: true }).waitFor();
-    await page.getByText('an operator').first().waitFor();
+    await page.getByRole('region', { name: 'Limits' }).locator('tr', { has: page.getByText('brought', { exact: true }) }).getByText('an operator').waitFor();
     assert.deepStrictEqual(await limit(), [Number(value), true]);
   };
   // The setting of jobs was overwritten; the next one brings it again.
@@ -338,7 +343,7 @@ test('dashboard_http_takes_a_limit_back', async () => {
 });
 
 test('dashboard_http_quiets_a_worker_and_sets_a_limit', async () => {
-  await segment.call('POST', 'workers/register', { worker_id: 'w-quiet', queues: ['q'] }, OPERATOR);
+  await enrolled('w-quiet', ['q']);
   await segment.call('PUT', 'rate-limits/gate', { concurrency: 3 }, OPERATOR);
   const page = await operator();
   await show(page, 'workers', 'Workers');

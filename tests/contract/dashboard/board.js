@@ -145,7 +145,7 @@ let browser;
 async function openBrowser() {
   // As root there is no sandbox to be had.
   const args = process.getuid() === 0 ? ['--no-sandbox'] : [];
-  browser = await chromium.launch({ executablePath: process.env.OJS_SHM_CHROMIUM, args });
+  browser = await chromium.launch({ executablePath: process.env.OJS_SHM_CHROMIUM, args, timeout: 4 * BOUND });
 }
 const closeBrowser = () => browser.close();
 
@@ -154,6 +154,11 @@ async function open(url, { token, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: 'UTC', ...options });
   context.setDefaultTimeout(BOUND);
   if (token) await context.addInitScript((text) => sessionStorage.setItem('ojs-shm-token', text), token);
+  // A notice stays until a slow test has pressed its button.
+  await context.addInitScript(() => {
+    const later = window.setTimeout;
+    window.setTimeout = (act, ms, ...more) => later(act, ms === 12_000 ? 120_000 : ms, ...more);
+  });
   const page = await context.newPage();
   page.wrong = [];
   page.on('pageerror', (error) => page.wrong.push(error.stack));

@@ -149,7 +149,7 @@ test('dashboard_http_events_of_one_kind', async () => {
   await page.getByRole('link', { name: seen }).first().waitFor();
   assert.ok((await told()).every((type) => /^job\.(failed|discarded|retrying)$/.test(type)), await told());
   await page.getByLabel('What').selectOption('all');
-  await page.getByText(/^live, all: 0 since/).waitFor();
+  await page.getByText(/^live, all: /).waitFor();
   const [other] = segment.enqueue({ queue: 'mute' });
   await page.getByRole('link', { name: other }).first().waitFor();
   assert.deepStrictEqual(page.wrong, []);

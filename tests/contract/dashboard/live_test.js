@@ -38,11 +38,12 @@ test('dashboard_http_numbers_are_live', async () => {
 test('dashboard_http_charts_know_the_past', async () => {
   // A page that is opened now shows what was before it.
   await eventually(async () => (await segment.call('GET', 'admin/stats/history?period=5s')).body.data.length > 1, 'the gateway has looked');
-  const page = await open(segment.url);
-  await eventually(() => page.locator('.chart canvas').first().evaluate((canvas) => {
-    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-    return pixels.some((value, i) => i % 4 === 3 && value > 0);
-  }), 'the chart is drawn');
+  const stats = await segment.look();
+  const page = await open('about:blank');
+  // One look alone makes no mark: what is drawn is the past.
+  await page.route('**/admin/stats/stream', (route) => route.fulfill({ contentType: 'text/event-stream', body: `event: metrics\ndata: ${JSON.stringify(stats)}\n\n` }));
+  await page.goto(segment.url);
+  await eventually(async () => (await heightOf(page, 'Depth', '--red')) > 0, 'the past is drawn');
   await page.context().close();
 });
 
@@ -156,7 +157,7 @@ test('dashboard_http_a_page_of_the_gateway_hears_events_through_a_websocket', as
 test('dashboard_http_events_are_live_and_filtered', async () => {
   const page = await open(segment.url);
   await show(page, 'events', 'Events');
-  await page.getByText(/^live, all: 0 since/).waitFor();
+  await page.getByText(/^live, all: /).waitFor();
   const [first] = segment.enqueue({ queue: 'told' });
   await page.getByRole('link', { name: first }).waitFor();
   await page.getByRole('combobox', { name: 'Queue', exact: true }).selectOption('told');

@@ -123,7 +123,7 @@ class Bulk(OnGateway):
         self.assertEqual(self.states([active, waiting]), ["cancelled", "cancelled"])
 
     def test_failed_jobs_go_again_and_the_others_are_told_apart(self):
-        dead, retrying = self.ids(1, retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})[0], self.ids(1)[0]
+        dead, retrying = self.ids(1, retry={"max_attempts": 1, "on_exhaustion": "dead_letter"})[0], self.ids(1, retry={"initial_interval": "PT1H"})[0]
         for job in self.fetch(2):
             self.call("POST", "workers/nack", {"job_id": job["id"], "error": {"code": "c", "message": "m"}}, expect=200)
         waiting = self.ids(1)[0]

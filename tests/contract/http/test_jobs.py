@@ -45,7 +45,7 @@ class Jobs(OnGateway):
         self.assertFalse({"activated_at", "previous_state"} & set(later))
 
     def test_an_error_says_what_happened(self):
-        job = self.put_job()
+        job = self.put_job(retry={"max_attempts": 1})
         self.fetch()
         for wrong in ({}, {"code": "x"}, {"message": "x"}, {"code": "", "message": "x"}):
             self.call("POST", "workers/nack", {"job_id": job["id"], "error": wrong}, expect=400)

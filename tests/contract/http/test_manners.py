@@ -76,6 +76,14 @@ class Raw:
 
 
 class Patience(unittest.TestCase):
+    @staticmethod
+    def in_time(ask):
+        """What it gets; again when this side was too slow itself, on a busy machine."""
+        def once():
+            with contextlib.suppress(ConnectionError):
+                return ask()
+        return eventually(once)
+
     def test_a_client_that_is_too_slow_is_dropped_and_one_that_waits_is_not(self):
         with Up("--request-timeout", "300ms", "--idle-timeout", "400ms") as up:
             with Raw(up) as slow, Raw(up) as quiet:
@@ -86,21 +94,27 @@ class Patience(unittest.TestCase):
                 half.send("POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
                 self.assertEqual(half.file.read(), b"", "in the middle of its body")
             # what has begun is answered, however long it takes
-            polled = up.call("POST", "workers/fetch", {"queues": ["none"], "wait_ms": 1500})
+            polled = self.in_time(lambda: up.call("POST", "workers/fetch", {"queues": ["none"], "wait_ms": 1500}))
             self.assertEqual((polled.status, polled.json["jobs"]), (200, []))
-            stream = up.connection()
-            stream.request("GET", "/ojs/v1/events/stream")
-            told = stream.getresponse()
+
+            def listen():
+                stream = up.connection()
+                stream.request("GET", "/ojs/v1/events/stream")
+                return stream, stream.getresponse()
+            stream, told = self.in_time(listen)
             time.sleep(1)
-            up.call("POST", "jobs", {"type": "late", "args": []})
+            self.in_time(lambda: up.call("POST", "jobs", {"type": "late", "args": []}))
             self.assertTrue(eventually(lambda: b"job.enqueued" in told.readline()), "a stream has no end")
             stream.close()
 
 
     def test_a_client_that_takes_no_reply_is_dropped(self):
         with Up("--write-timeout", "1s") as up, Raw(up) as raw:
-            raw.flood(up)
-            self.wait_until_alone(up)
+            eventually(lambda: self.connections(up) == 1)
+            with contextlib.suppress(ConnectionError):  # it is dropped already
+                raw.flood(up)
+            eventually(lambda: self.connections(up) == 0)
+            self.assertEqual(up.call("GET", "/healthz").status, 200)
 
     def test_a_client_that_does_not_read_its_stream_is_dropped(self):
         with Up("--write-timeout", "1s") as up, Raw(up) as raw:
@@ -120,11 +134,6 @@ class Patience(unittest.TestCase):
         port = int(up.address.rpartition(":")[2])
         rows = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
         return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
-
-    def wait_until_alone(self, up):
-        self.assertEqual(self.connections(up), 1)
-        eventually(lambda: self.connections(up) == 0)
-        self.assertEqual(up.call("GET", "/healthz").status, 200)
 
 
 class Manners(OnGateway):

@@ -31,9 +31,9 @@ class Results(OnGateway):
 
     def test_a_result_whose_time_is_over_is_gone_and_its_job_is_not(self):
         id, other = self.done(result_ttl=60), self.done(result_ttl=-1)
-        self.advance(59)
+        self.advance(50)
         self.assertEqual(self.result(id).json["result"], 7)
-        self.advance(2)
+        self.advance(11)
         for query in ("", "?wait=true&timeout=5"):
             error = self.result(id, 410, query).error
             self.assertEqual((error["code"], error["type"], error["retryable"]), ("RESULT_PRUNED", "gone", False))

@@ -169,7 +169,7 @@ class DeadLetterRetention(OnGateway):
     def test_a_code_that_is_never_retryable_ends_the_job(self):
         for code, members, state in (("NON_RETRYABLE_ERROR", {}, "discarded"), ("JOB_CANCELLED", {}, "discarded"),
                                      ("RETRY", {"retryable": False}, "retryable"), ("c", {"retryable": False}, "discarded")):
-            job = self.put_job(retry={"max_attempts": 9})
+            job = self.put_job(retry={"max_attempts": 9, "initial_interval": "PT1H"})
             self.fetch(1)
             error = {"code": code, "message": "m", **members}
             nacked = self.call("POST", f"jobs/{job['id']}/nack", {"error": error}, expect=200).json

@@ -100,11 +100,12 @@ class Workers(OnGateway):
         self.call("POST", "test/clock", {"advance_ms": 11_000}, expect=200)
         came = eventually(lambda: self.get(job)["state"] == "available" and self.get(job))
         self.assertEqual((came["attempt"], came["errors"][0]["code"]), (1, "worker_death"))
-        silent = self.call("GET", "admin/workers/w-" + self.queue).json
-        self.assertEqual((silent["state"], silent["ended"], silent["returned_jobs"]), ("stale", "silent", 1))
-        self.assertGreaterEqual(self.elsewhere("GET", "health")["workers"]["stale"], 1)
-        self.call("DELETE", "admin/workers/w-" + self.queue, expect=200)
-        self.call("GET", "admin/workers/w-" + self.queue, expect=404)
+        path = "admin/workers/w-" + self.queue  # the job is there before its worker's end is written down
+        silent = eventually(lambda: (known := self.call("GET", path, expect=200).json).get("returned_jobs") == 1 and known)
+        self.assertEqual((silent["state"], silent["ended"]), ("stale", "silent"))
+        eventually(lambda: self.elsewhere("GET", "health")["workers"]["stale"] >= 1)
+        eventually(lambda: self.call("DELETE", path).status == 200)
+        self.call("GET", path, expect=404)
         again = self.fetch(worker_id="next-" + self.queue)
         self.assertEqual([(each["id"], each["attempt"]) for each in again], [(job["id"], 2)])
         self.call("POST", "workers/ack", {"job_id": job["id"]}, expect=200)

@@ -17,7 +17,7 @@ class Results(OnQueue):
         return task
 
     def test_one_is_kept_for_as_long_as_its_job_says(self):
-        for given, seconds in ((3600, 3600), (datetime.timedelta(hours=2), 7200), (0.5, 1)):
+        for given, seconds in ((3600, 3600), (datetime.timedelta(hours=2), 7200), (59.5, 60)):
             info = self.done(result_ttl=given).info()
             self.assertEqual((info.result, info.result_ttl, info.result_pruned), (7, seconds, False))
             self.assertEqual(info.result_expires_at - info.completed_at, datetime.timedelta(seconds=seconds))

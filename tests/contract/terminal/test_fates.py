@@ -51,8 +51,11 @@ class Fates(unittest.TestCase):
             with self.subTest("there is another one"), segment.top() as top:
                 top.until("broker alive supervisor")
             with worker_at_work(segment, "mail"):
+                def last_repair():
+                    return json.loads(segment.look("--json", "-n", "1"))["segment"].get("last_repair")
+                before = last_repair()
                 segment.end_broker(signal.SIGKILL)
-                repaired = eventually(lambda: json.loads(segment.look("--json", "-n", "1"))["segment"].get("last_repair"))
+                repaired = eventually(lambda: (found := last_repair()) != before and found)
                 with self.subTest("repaired: the repair"), segment.top() as top:
                     top.until(lambda: since(top))
                     self.assertEqual(since(top).groups(), ("none", repaired["at"][11:19]))
@@ -116,6 +119,7 @@ class Fates(unittest.TestCase):
     def test_it_takes_no_handle(self):
         with Segment() as segment:
             segment.put("mail", 2)
+            eventually(lambda: json.loads(segment.look("--json", "-n", "1"))["segment"]["supervisor"] == "alive")
             looks = [json.loads(segment.look("--json", "-n", "1")) for _ in range(2)]
             self.assertEqual(looks[0]["segment"]["memory"], looks[1]["segment"]["memory"])
             self.assertEqual([one["pid"] for one in looks[0]["workers"]], [segment.broker.pid])

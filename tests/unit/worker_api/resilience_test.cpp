@@ -225,6 +225,7 @@ TEST(Resilience, BP_P2_an_open_circuit_ends_the_retries) {
 TEST(Resilience,
      BP_P3_refused_jobs_wait_in_the_buffer_and_are_brought_in_their_order_when_there_is_room) {
   Full full;
+  full.stop_clock();
   const auto clock = std::make_shared<SteppedClock>();
   const auto buffer = full.buffer({}, clock);
   auto producer = full.resilient({.buffer = buffer, .clock = clock});
