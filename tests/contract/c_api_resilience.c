@@ -12,6 +12,24 @@ static int set_bound(room* here, uint64_t jobs) {
   return 1;
 }
 
+static int a_producer_for_which_nothing_was_asked(void) {
+  room here;
+  ojs_shm_resilience options = {0};
+  ojs_shm_producer* one = NULL;
+  ojs_shm_job_spec job = spec("kept");
+  CHECK(open_room(&here, "plain", NULL));
+  CHECK(set_bound(&here, 1));
+  options.struct_size = sizeof options;
+  CHECK(ojs_shm_producer_open_resilient(here.segment, NULL, NULL, &one) == OJS_SHM_E_INVALID &&
+        one == NULL);
+  CHECK_OK(NULL, ojs_shm_producer_open_resilient(here.segment, &options, NULL, &one));
+  CHECK(ojs_shm_enqueue(one, &job, NULL) == OJS_SHM_OK);
+  CHECK(ojs_shm_enqueue(one, &job, NULL) == OJS_SHM_E_QUEUE_FULL);
+  CHECK(ojs_shm_flush(one, 0) == OJS_SHM_E_INVALID);
+  CHECK(ojs_shm_close(one) == OJS_SHM_OK);
+  return close_room(&here, "plain");
+}
+
 static int a_producer_with_a_local_buffer(void) {
   room here;
   ojs_shm_resilience options = {0};
@@ -20,17 +38,9 @@ static int a_producer_with_a_local_buffer(void) {
   char ids[2][OJS_SHM_ID_SIZE], id[OJS_SHM_ID_SIZE];
   CHECK(open_room(&here, "buffer", NULL));
   CHECK(set_bound(&here, 1));
+  CHECK_OK(here.producer, ojs_shm_enqueue(here.producer, &job, NULL));
   options.struct_size = sizeof options;
-  CHECK(ojs_shm_producer_open_resilient(here.segment, NULL, NULL, &one) == OJS_SHM_E_INVALID &&
-        one == NULL);
-  CHECK_OK(NULL, ojs_shm_producer_open_resilient(here.segment, &options, NULL, &one));
-  CHECK(ojs_shm_enqueue(one, &job, id) == OJS_SHM_OK);
-  CHECK(ojs_shm_enqueue(one, &job, id) == OJS_SHM_E_QUEUE_FULL); /* nothing was asked for */
-  CHECK(ojs_shm_flush(one, 0) == OJS_SHM_E_INVALID);
-  CHECK(ojs_shm_close(one) == OJS_SHM_OK);
-
   options.buffer_jobs = 3;
-  one = NULL;
   CHECK_OK(NULL, ojs_shm_producer_open_resilient(here.segment, &options, NULL, &one));
   CHECK(ojs_shm_producer_open_resilient(here.segment, &options, one, &two) == OJS_SHM_E_INVALID &&
         two == NULL);

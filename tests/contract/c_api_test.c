@@ -182,6 +182,7 @@ int main(int argc, char** argv) {
       TEST(wrong_arguments_change_nothing),
       TEST(names_of_priorities),
       TEST(what_goes),
+      TEST(a_producer_for_which_nothing_was_asked),
       TEST(a_producer_with_a_local_buffer),
       TEST(a_producer_with_retries_and_a_breaker),
       TEST(jobs_of_one_kind),

@@ -2,6 +2,7 @@
 // Looking at jobs and changing them from the command line, and the exit codes of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <csignal>
 #include <fstream>
@@ -214,10 +215,12 @@ TEST(CliJobs, wait_gives_up_when_the_segment_is_removed) {
   const LiveSegment segment;
   const std::string id = segment.enqueue({"-t", "a"});
   Process waiting = segment.start_cli({"wait", id});
-  ASSERT_TRUE(eventually([&] {
-    const std::string stats = segment.cli({"stats", "--json"}).out;
-    return member(stats, "processes").find("\"pid\":" + std::to_string(waiting.pid())) !=
-           std::string::npos;
+  const Observer observer = Observer::attach(segment.where()).value();
+  ASSERT_TRUE(eventually([&] {  // it has a handle, so it will not look for the file any more
+    const SegmentInfo info = observer.segment_info();
+    return std::ranges::any_of(info.processes, [&](const ProcessInfo& each) {
+      return each.pid == static_cast<std::uint32_t>(waiting.pid()) && each.handles != 0;
+    });
   }));
   ASSERT_EQ(segment.cli({"rm", "test", "--force"}).exit_code, 0);
   const Finished done = waiting.wait();
