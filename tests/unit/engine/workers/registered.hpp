@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <ojs_shm/census.hpp>
 #include <ojs_shm/proxy.hpp>
 
 #include "engine/workers/registry.hpp"
@@ -42,6 +43,14 @@ class Registry : public testing::Test {
     const auto jobs = proxy.fetch({.worker = worker});
     EXPECT_TRUE(jobs.ok());
     return jobs.ok() && !jobs->empty() ? jobs->front().id : std::string();
+  }
+  /// A counter of the segment as monitors read it.
+  std::uint64_t counted(std::string_view label) {
+    const Census census = s.observer.census();
+    for (std::size_t i = 0; i < census.segment_counters.size(); ++i)
+      if (census.segment_counters[i].label == label) return census.segment_values[i];
+    ADD_FAILURE() << "no counter " << label;
+    return 0;
   }
   RegisteredWorker report(const WorkerReport& report) {
     const auto known = proxy.report(report);

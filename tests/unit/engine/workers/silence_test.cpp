@@ -21,6 +21,7 @@ TEST_F(Registry, silence_returns_its_jobs_at_once_and_counts_the_attempt) {
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost.front().id, "w");
   EXPECT_EQ(lost.front().jobs, 1U);
+  EXPECT_EQ(counted("lost_workers"), 1U);
   const JobInfo job = s.get(id);
   EXPECT_EQ(job.state, State::kAvailable);
   EXPECT_EQ(job.attempt, 1U) << "counted";
