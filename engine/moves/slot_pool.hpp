@@ -8,8 +8,8 @@
 
 namespace ojs_shm::engine {
 
-/// Slots that go round: takes finished ones back, and lists them fourteen at a time in the ring of
-/// finished batches, where the slot that has been finished for the longest time is used again first.
+/// The slots of one lane's jobs, whose finished ones it lists fourteen at a time in the ring of
+/// finished batches; the slot that has been finished for the longest time is used again first.
 class SlotPool : public Slots {
  public:
   using Slots::Slots;

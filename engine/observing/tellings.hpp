@@ -10,7 +10,8 @@
 
 namespace ojs_shm::engine {
 
-/// What they tell of jobs and of all else: workflows, queues, pools, workers, processes.
+/// What the operations of one lane tell of jobs, as JobTellings says, and of all else: workflows,
+/// queues, pools, workers, processes.
 class Tellings : public JobTellings {
  public:
   using JobTellings::JobTellings;

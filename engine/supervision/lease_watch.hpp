@@ -10,8 +10,8 @@ namespace ojs_shm::engine {
 
 /// Ends leases that are over. A walk over all slots, a part of it in each call: when the earliest
 /// end seen comes, and as often as the shortest lease ever given asks for, but not at all while
-/// nothing has been dispatched since a walk that found no active job. Nothing that another could
-/// not begin anew.
+/// nothing has been dispatched since a walk that found no active job. A new supervisor
+/// begins it anew.
 class LeaseWatch {
  public:
   LeaseWatch(Actor& actor, RetryRule forbids_retry)

@@ -9,8 +9,8 @@
 namespace ojs_shm::engine {
 
 /// Tends jobs whose time has come. What is announced in the ring of timers is kept in a heap; when
-/// an announcement was lost, and at the beginning, the heap is built anew from the slots. So much
-/// in each call and no more. Nothing that another could not build anew.
+/// an announcement was lost, and at the beginning, the heap is built anew from the slots. Each call
+/// does a bounded part. A new supervisor builds all of it anew.
 class Timers {
  public:
   explicit Timers(Actor& actor) : actor_(actor) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/workflows/workflow_progress.hpp"
+
 #include <algorithm>
 #include <utility>
-
-#include "engine/workflows/workflow_progress.hpp"
 
 // What follows from the end of a member. Two that end at once each set their own bit first and look
 // at all bits afterwards, so at least one of them sees both. Everything after that may be done by

@@ -48,7 +48,7 @@ class WorkflowProgress {
 
  protected:
   void mend_one(std::uint32_t head, std::uint32_t generation);
-  /// Ends what waits of a workflow that was cancelled before all of it was there.
+  /// Ends what has not begun of a workflow that was cancelled.
   void sweep_cancelled(std::uint32_t head, std::uint32_t generation);
 
   Actor& actor_;

@@ -3,7 +3,7 @@
 // What a tenant has waiting in a queue that bounds its tenants: one account, and two tenants who want it. At first tenant X
 // has it, and WAITING jobs in it. Each job costs one; the bound of a tenant is MAX.
 //   enqueuer  Room::admit_all; TenantAccounts::charge_account, open_account, touch, take_back_charge
-//   fetcher   Actor::fetch; TenantAccounts::leave_account
+//   fetcher   Fetcher::fetch; TenantAccounts::leave_account
 //   settle    TenantAccounts::settle_account
 //   repairer  Repairer::repair; undo_accounts, keep_charge, leave_account_seat
 // One lane may be killed at any step of its operation, and so may its first repairer; the others go on meanwhile. Sums are

@@ -3,7 +3,7 @@
 // The bound of a queue: one contended word, `reserved`, that admissions move by cas; tallies with one writer each;
 // and the recount after a death between the two. Each job costs one; the bound is MAX.
 //   producer  Actor::enqueue; Room::admit, take_back_admission
-//   fetcher   Actor::fetch; StraightFetch::take; Changer::set_back; Mover::charge_return
+//   fetcher   Fetcher::fetch; StraightFetch::take; Changer::set_back; Mover::charge_return
 //   settle    Room::settle_reserved                             repairer  Repairer::repair, undo_tallies, repair_shared
 // One lane may be killed at any step of its operation. Lanes 0 and 1 are producers that live, lane 2 is the
 // victim's, a producer or a fetcher, and afterwards its repairer's.

@@ -3,7 +3,7 @@
 // Which queues a pool passes over: two bits of a word that it shares with other queues. A fetch that found nothing
 // announces that it is about to call the queue quiet, looks, and says so unless the word has moved; whoever makes a job
 // available reads the bits afterwards, and takes back what they say.
-//   producer  Bell::mark_busy, set_busy               fetcher  Actor::fetch_from_pool; Search::settle_quiet
+//   producer  Bell::mark_busy, set_busy               fetcher  Fetcher::fetch_from_pool; Search::settle_quiet
 //   neighbour the same of another queue in the word   repairer Repairer::repair step 4, wake_all
 //
 // Proved: no queue is called quiet while a job stands in it whose enqueue has returned; at the end not even a job whose

@@ -5,7 +5,7 @@
 // which it goes back.
 //   producer  Actor::enqueue_batch, publish_batch; Room::admit, take_back_admission;
 //             Dropping::admit_by_dropping, claim_victim, commit_drop, drop_victims, end_refused_drop
-//   fetcher   Actor::fetch; StraightFetch::take
+//   fetcher   Fetcher::fetch; StraightFetch::take
 //   repair    Repairer::repair, undo_tallies, finish_batch, finish_drop, let_go; Seat::leave_if_ours; Room::settle_reserved
 // A claim is one cas on the oldest waiting job that a look has seen. Sums are read in one step after `reserved`: what happens
 // while they are read is the model `bounds`.

@@ -3,7 +3,7 @@
 // Tenants that share one level: the line of the level holds hints to flows, a flow has a ring of its own for its jobs.
 // All flows have the weight WEIGHT. A job that stands in the line by itself is its number there, a flow 10 and more.
 //   producer  Places::stand_in_line; Flows::join_flow; FlowLine::list
-//   fetcher   Search::first_live, first_of_flow; FlowLine::end, end_turn; Actor::fetch
+//   fetcher   Search::first_live, first_of_flow; FlowLine::end, end_turn; Fetcher::fetch
 //   switcher  Flows::set_fairness: gather_flows or dissolve_flows
 //   repairer  Repairer::repair: republish, let_go
 // A push and a look at the head of a ring are one step each, and so is moving a head (`levels`, `chunks`).

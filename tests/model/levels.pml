@@ -2,7 +2,7 @@
 //
 // The rings of one queue, the index over them with its closing protocol, and the fetch that looks twice.
 //   push      Rings::push, Rings::open         look      Search::look, Rings::peek, Search::unchanged
-//   close     Rings::close, Search::tidy_index  claim    Actor::fetch, Rings::retire
+//   close     Rings::close, Search::tidy_index  claim    Fetcher::fetch, Rings::retire
 // Jobs are published state first, so a claim need not look at the slot. Left out: chunks (chunks.pml), moved hints
 // (move.pml). Wider than the code: any ring seen empty may be closed, also by a fetch that found nothing.
 //

@@ -5,7 +5,7 @@
 // moves apart from the other transitions, so that a mover whose cas fails can tell whether the job was moved or
 // taken.
 //   mover     Changer::reprioritize, Rings::push     helper    Search::look (`hint_first`), Control::moved_to, moves_since
-//   fetcher   Search::look, Actor::fetch, StraightFetch::take   canceller Changer::cancel
+//   fetcher   Search::look, Fetcher::fetch, StraightFetch::take   canceller Changer::cancel
 // Job x moves between rings 0, 1 and 2; job y stands in ring 1 all the time. The index and its closing are in, as in
 // levels.pml; chunks are not.
 //

@@ -3,7 +3,7 @@
 // One job, and the repair of a lane that died anywhere in its fetch, ack or requeue. The repairer acts as that lane;
 // it may be killed at any step too, and the next one begins again. Meanwhile a living worker, as slow as may be,
 // fetches and acks, and a process ends the lease of the doomed one or of the slow one.
-//   worker    Actor::fetch, take, ack, set_back; Mover::land, finish      expiry  Changer::end_leases, set_back
+//   worker    Fetcher::fetch, take, ack, set_back; Mover::land, finish      expiry  Changer::end_leases, set_back
 //   repairer  Repairer::repair, undo_tallies, end_operation, let_go, republish
 // Rings are one set of hints here, by tag; the record's other fields are left out.
 //

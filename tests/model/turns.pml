@@ -3,7 +3,7 @@
 // Turns: parties with weights share one word that says whose turn is next. A fetch chooses by that word, moves it by one cas,
 // and only then claims a job. In a queue the parties are levels, and a fetch whose claim fails keeps its turn; in a pool
 // (POOL) they are queues, and the word has no version.
-//   fetcher   Search::survey_turns, take_turn; Actor::fetch, fetch_from_pool, PoolPolicy::choose
+//   fetcher   Search::survey_turns, take_turn; Fetcher::fetch, fetch_from_pool, PoolPolicy::choose
 //   writer    QueueOrder::set_level_weights, Pools::define: the cycle that no process reads, then the word
 // A claim is one cas on a job that a look has seen. What was found empty is empty for ever here.
 //
