@@ -193,6 +193,16 @@ TEST(CliDoctor, chunks_of_jobs_that_are_gone_are_no_reason_for_a_larger_segment)
     ASSERT_TRUE(producer.enqueue({.type = "a"})) << "what doctor promised";
 }
 
+TEST(CliDoctor, a_directory_that_is_a_file_is_a_problem_with_its_reason) {
+  const ScratchDirectory folder;
+  std::ofstream(folder / "file") << "";
+  const Finished done =
+      run({program("ojs-shm"), "doctor", "--name", "z", "--dir", folder / "file"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.out,
+              HasSubstr("directory\tproblem\t" + (folder / "file") + ": Not a directory"));
+}
+
 TEST(CliDoctor, a_directory_where_no_file_can_be_made_is_a_problem) {
   if (::access("/proc", W_OK) != 0)
     GTEST_SKIP() << "NOT RUN: root alone may try to make a file in /proc";

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -28,21 +30,26 @@ struct DrainOptions {
   std::string timeout;
 };
 
-/// How many jobs still stand in the way.
+/// How many jobs still stand in the way. A walk does not see what comes behind it, so none is left
+/// when nothing came during a walk that found none.
 std::uint64_t remaining(const Observer& observer, const DrainOptions& options) {
-  std::uint64_t jobs = 0;
-  for (const QueueInfo& queue : observer.queues()) {
-    const bool chosen =
-        options.queues.empty() ||
-        std::find(options.queues.begin(), options.queues.end(), queue.name) != options.queues.end();
-    if (!chosen) continue;
-    // of one walk: a job that is fetched between two looks would be in neither
-    for (std::size_t at = 0; at < std::size(queue.by_state); ++at) {
-      const auto state = static_cast<State>(at);
-      if (options.empty ? !is_terminal(state) : state == State::kActive) jobs += queue.by_state[at];
+  for (std::optional<std::uint64_t> came;;) {
+    std::uint64_t jobs = 0, enqueued = 0;
+    for (const QueueInfo& queue : observer.queues()) {
+      const bool chosen = options.queues.empty() ||
+                          std::find(options.queues.begin(), options.queues.end(), queue.name) !=
+                              options.queues.end();
+      if (!chosen) continue;
+      enqueued += queue.enqueued_total;
+      for (std::size_t at = 0; at < std::size(queue.by_state); ++at) {
+        const auto state = static_cast<State>(at);
+        const bool in_the_way = options.empty ? !is_terminal(state) : state == State::kActive;
+        if (in_the_way) jobs += queue.by_state[at];
+      }
     }
+    if (jobs != 0 || !options.empty || came == enqueued) return jobs;
+    came = enqueued;
   }
-  return jobs;
 }
 
 void pause_queues(const Request& request, const Observer& observer, const DrainOptions& options) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `ojs-shm up`: a broker and a gateway, which live and end together.
+#include <ojs_shm/observer.hpp>
+
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -178,20 +179,21 @@ int stay(const sigset_t& signals, Child& gateway, Child& broker) {
   }
 }
 
-/// Until a process supervises the segment, so that the gateway finds it healthy from the beginning:
-/// a broker says READY before it sits down. Not for ever: a process that stands in for the broker
-/// may be stopped, and all else is done without it.
-void await_supervisor(const SegmentName& where) {
+/// Until the broker supervises the segment, so that the gateway finds it healthy from the beginning:
+/// a broker says READY before it takes the supervisor's seat. Not for ever: a process that stands
+/// in for the broker may be stopped, and all else is done without it.
+void await_supervisor(const SegmentName& where, Child& broker) {
   constexpr std::chrono::seconds kPatience{5};
-  constexpr std::chrono::milliseconds kGlance{2};
+  constexpr std::chrono::milliseconds kGlance{10};
   const auto observer = Observer::attach(where);
   const auto supervised = [&] {
     const SegmentInfo info = observer.value().segment_info();
-    return std::ranges::any_of(
-        info.processes, [](const ProcessInfo& each) { return each.alive && each.supervisor; });
+    return std::ranges::any_of(info.processes, [](const ProcessInfo& each) {
+      return each.alive && each.broker && each.supervisor;
+    });
   };
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (observer && !supervised() && std::chrono::steady_clock::now() < end)
+  while (observer && !supervised() && !broker.ended() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(kGlance);
 }
 
@@ -204,7 +206,7 @@ int up(const Request& request, const UpOptions& options) {
   const SegmentName where = segment_of(request, options);
   Child broker("ojs-shm-broker", broker_words(where, options));
   if (!broker.first_line().starts_with("READY ")) return gave_up(broker);
-  await_supervisor(where);
+  await_supervisor(where, broker);
   Child gateway("ojs-shm-gateway", gateway_words(where, options));
   const std::string ready = gateway.first_line();
   if (!ready.starts_with("READY ")) {
@@ -213,7 +215,8 @@ int up(const Request& request, const UpOptions& options) {
     return code;
   }
   fmt::print("{}\n", ready);
-  std::fflush(stdout);
+  if (const Status sent = shell::flush_output(); !sent)
+    shell::say("ojs-shm up: READY could not be written: {}\n", sent.error().message);
   return stay(signals, gateway, broker);
 }
 
