@@ -216,16 +216,17 @@ TEST(CliAudit, a_busy_and_a_mended_segment_are_clean) {
     input += "{\"type\":\"a\",\"args\":[],\"priority\":" + std::to_string(i % 256) + "}\n";
   ASSERT_EQ(segment.cli({"enqueue"}, input).exit_code, 0);
   Process worker = segment.start_cli({"work", "--concurrency", "2", "--", "true"});
-  const auto clean = [&](const std::vector<std::string>& words) {
-    const Finished audit = segment.cli(words);
+  Finished audit;
+  const auto clean = [&] {
+    audit = segment.cli({"audit"});
     return audit.exit_code == 0 && audit.out.empty();
   };
-  // What stands between two steps is found by several looks when its process does not get on.
-  EXPECT_TRUE(eventually([&] { return segment.cli({"audit"}).exit_code == 0; }));
+  // A process that stands between two steps for long is found there by several looks.
+  EXPECT_TRUE(eventually(clean)) << audit.out;
   worker.signal(SIGKILL);
   worker.wait();
   EXPECT_EQ(segment.cli({"audit", "--mend"}).exit_code, 0);
-  EXPECT_TRUE(eventually([&] { return clean({"audit"}); })) << segment.cli({"audit"}).out;
+  EXPECT_TRUE(eventually(clean)) << audit.out;
 }
 
 TEST(CliUsage, help_of_every_command_names_its_options) {

@@ -410,8 +410,8 @@ TEST(CliWork, beats_while_its_command_runs_so_that_the_lease_never_ends) {
   const std::string go = segment.folder() / "go";
   Process worker = segment.start_cli(shell_worker("while ! test -e " + go + "; do :; done"));
   ASSERT_TRUE(segment.becomes(id, "active"));
-  // Other jobs come due after several of its leases have passed, by the same clock; it must still
-  // be held then.
+  // Another job comes due after two of its leases have passed, by the same clock; it must still be
+  // held then.
   const std::string clock = segment.enqueue({"-t", "a", "--queue", "clock", "--delay", "9s"});
   ASSERT_TRUE(segment.becomes(clock, "available"));
   EXPECT_EQ(segment.job(id, "state"), "active");

@@ -37,7 +37,7 @@ class LiveSegment {
   /// A member of `ojs-shm get ID --json`, as text or JSON; empty when there is none.
   std::string job(const std::string& id, std::string_view member) const;
   bool becomes(const std::string& id, std::string_view state) const;
-  /// What says nothing at its begin has begun when the segment's file is mapped.
+  /// A program that prints nothing at first has begun once it maps the segment's file.
   bool is_mapped_by(const Process& process) const;
 
  private:

@@ -56,12 +56,13 @@ test('dashboard_http_asks_for_a_token_and_keeps_it_in_the_tab', async () => {
   await page.context().close();
 });
 
-/** The names of the buttons of the view, without those that sort a table. */
 /** A worker that says who it is. With no further sign it would end after 30 s, and a slow machine needs longer. */
 const enrolled = async (worker_id, queues) => {
   await segment.call('POST', 'workers/register', { worker_id, queues }, OPERATOR);
   await segment.call('POST', 'workers/beat', { worker_id, visibility_timeout_ms: 600_000 }, OPERATOR);
 };
+
+/** The names of the buttons of the view, without those that sort a table. */
 const buttons = (page) => page.locator('main button:not(.sort)').evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? each.textContent.trim()));
 
 test('dashboard_http_offers_a_read_token_no_change', async () => {

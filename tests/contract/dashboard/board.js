@@ -154,7 +154,7 @@ async function open(url, { token, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, timezoneId: 'UTC', ...options });
   context.setDefaultTimeout(BOUND);
   if (token) await context.addInitScript((text) => sessionStorage.setItem('ojs-shm-token', text), token);
-  // A notice stays until a slow test has pressed its button.
+  // The page takes a notice away after 12 s (store.js); a slow test needs longer to press its button.
   await context.addInitScript(() => {
     const later = window.setTimeout;
     window.setTimeout = (act, ms, ...more) => later(act, ms === 12_000 ? 120_000 : ms, ...more);

@@ -50,7 +50,7 @@ class Told(OnGateway):
     # --- Changes of state ---------------------------------------------------------------------------------------------
 
     def settle(self):
-        """From now on a stream has at once, from the segment, what has been told before."""
+        """Makes all events so far old enough to be given out at once."""
         self.call("POST", "test/clock", {"advance_ms": 1000}, expect=200)
 
     def changes(self, job, count):

@@ -111,9 +111,11 @@ class Patience(unittest.TestCase):
     def test_a_client_that_takes_no_reply_is_dropped(self):
         with Up("--write-timeout", "1s") as up, Raw(up) as raw:
             eventually(lambda: self.connections(up) == 1)
+            begun = time.monotonic()
             with contextlib.suppress(ConnectionError):  # it is dropped already
                 raw.flood(up)
             eventually(lambda: self.connections(up) == 0)
+            self.assertGreaterEqual(time.monotonic() - begun, 1, "it has the time that it is given")
             self.assertEqual(up.call("GET", "/healthz").status, 200)
 
     def test_a_client_that_does_not_read_its_stream_is_dropped(self):

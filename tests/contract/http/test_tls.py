@@ -158,7 +158,7 @@ class Places(unittest.TestCase):
             self.assertEqual(client.file.read(), b"", "and TLS's close_notify behind it")
 
     def test_the_end_answers_and_says_goodbye(self):
-        up = self.up("--threads", "1")  # it has begun to wait when it answers what comes behind
+        up = self.up("--threads", "1")  # so the fetch waits already when the next request is answered
         idle, waiting, stream = (Raw(up) for _ in range(3))
         half = up.dial_plain()
         for each in (idle, waiting, stream):
