@@ -82,14 +82,16 @@ TEST(StandardStreams, no_file_of_a_broker_becomes_its_stdin_stdout_or_stderr) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-/// A service whose READY finds no room; it has said so when this returns.
-Process with_ready_lost(const std::string& service, const std::string& dir,
-                        const std::string& flags) {
+/// `COMMAND --dir DIR FLAGS` of a program whose READY finds no room; it has said so when this
+/// returns.
+Process with_ready_lost(const std::string& name, const std::string& dir, const std::string& flags,
+                        const std::string& command = {}) {
   Process process = Process::start(
-      {"sh", "-c", "exec \"$0\" --dir \"$1\" " + flags + " >/dev/full", program(service), dir});
+      {"sh", "-c", "exec \"$0\" " + command + " --dir \"$1\" " + flags + " >/dev/full",
+       program(name), dir});
   EXPECT_TRUE(eventually([&] {
     return process.err().find("READY could not be written: ") != std::string::npos;
-  })) << service;
+  })) << name;
   return process;
 }
 
@@ -113,6 +115,14 @@ TEST(StandardStreams, a_gateway_or_exporter_whose_ready_gets_lost_says_so_at_the
     process.signal(SIGTERM);
     EXPECT_EQ(process.wait().exit_code, 6) << service;
   }
+}
+
+TEST(StandardStreams, a_broker_and_a_gateway_whose_common_ready_gets_lost_say_so_at_the_end) {
+  ScratchDirectory folder;
+  Process up = with_ready_lost("ojs-shm", folder.path(), "--name test --listen 127.0.0.1:0", "up");
+  up.signal(SIGTERM);
+  EXPECT_EQ(up.wait().exit_code, 6);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 }  // namespace
