@@ -18,7 +18,7 @@ class Fetcher : protected StraightAck {
   Outcome fetch(std::uint32_t queue, std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   /// From the queue of its pool whose turn it is.
   Outcome fetch_from_pool(std::uint32_t lease_ms, bool lease_owned, Fetched& job);
-  /// kLost: it is no longer as it was seen.
+  /// kLost: the job has changed since it was seen.
   Outcome fetch_seen(std::uint32_t queue, std::uint32_t slot, Control available,
                      std::uint32_t lease_ms, bool lease_owned, Fetched& job);
   PoolWorker& pool_worker() { return pool_worker_; }  ///< for whom it takes
